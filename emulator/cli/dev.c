@@ -1,0 +1,388 @@
+/* sandpit dev: builds the layers from the bottom up, serves until a signal, and takes them down. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/journal.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "cli/commands.h"
+#include "cli/locator.h"
+#include "cli/options.h"
+#include "cli/state.h"
+#include "clock/clock.h"
+#include "config/wrangler.h"
+#include "control/control.h"
+#include "drivers/driver.h"
+#include "http/http.h"
+#include "objects/objects.h"
+#include "worker/worker.h"
+
+/* What a class without a version of its own reports; the SDK line that is emulated. */
+#define DEFAULT_VERSION "0.12.7"
+
+enum { DEFAULT_PORT = 8787, PROBES = 10, SLEEP_AFTER_MS = 600000, STOP_GRACE_MS = 10000 };
+#define UPPER_BYTES ((uint64_t)512 * 1024 * 1024)
+
+struct settings {
+    const char *dir, *ip, *config, *persist_to, *log_level, *log_format, *default_session, *journal;
+    const char *seed;
+    long port, ready_fd;
+    bool ephemeral, auth;
+};
+
+struct dev {
+    struct settings settings;
+    struct project project;
+    char state_dir[PATH_MAX];
+    char run_dir[PATH_MAX];
+    char token[33];
+    int lock;
+    struct object_class *classes;
+    struct loop *loop;
+    struct clock *clock;
+    struct driver *driver;
+    struct store *store;
+    struct objects *objects;
+    struct worker *worker;
+    struct control *control;
+    struct http_server *http;
+    bool ending;
+    struct timer force;
+};
+
+static int parse(struct settings *settings, int argc, char **argv)
+{
+    *settings = (struct settings){.dir = ".", .port = -1, .ready_fd = -1};
+    const struct opt rows[] = {
+        OPT_NUMBER("port", 'p', &settings->port, 0, 65535, "N",
+                   "listen on port N, 0 = any (default 8787, or the next free one)"),
+        OPT_TEXT("ip", 0, &settings->ip, "ADDRESS",
+                 "listen on this address (default: loopback only)"),
+        OPT_TEXT("config", 'c', &settings->config, "FILE", "read this wrangler.jsonc"),
+        OPT_TEXT("persist-to", 0, &settings->persist_to, "DIR", "keep state below DIR"),
+        OPT_FLAG("ephemeral", 0, &settings->ephemeral, "keep no state"),
+        OPT_CHOICE("default-session", 0, &settings->default_session, "on|off",
+                   "whether calls without a session share one shell (default on)"),
+        OPT_FLAG("auth", 0, &settings->auth, "demand the bearer token that is printed"),
+        OPT_CHOICE("log-level", 0, &settings->log_level, "debug|info|log|warn|error|none",
+                   "how much to say (default log)"),
+        OPT_CHOICE("log-format", 0, &settings->log_format, "text|json", "how to say it"),
+        OPT_TEXT("seed", 0, &settings->seed, "N", "repeatable tokens, uuids and ids"),
+        OPT_TEXT("journal", 0, &settings->journal, "FILE",
+                 "append accepted requests, clock calls and process ends to FILE"),
+        OPT_NUMBER("ready-fd", 0, &settings->ready_fd, 3, 1 << 20, "FD",
+                   "write the URL to this descriptor when ready"),
+        OPT_END,
+    };
+    const struct opt_command command = {
+        .synopsis = "sandpit dev [options] [DIR]",
+        .about = "Serves the sandboxes of the Wrangler project in DIR (default: here) on\n"
+                 "http://localhost:8787. Without a project there is one class, Sandbox.",
+        .rows = rows,
+        .more = opt_wrangler,
+        .max = 1,
+    };
+    struct opt_rest rest;
+    int code = opt_parse(&command, argc, argv, &rest);
+    if (code == OPT_GO && rest.argument_count)
+        settings->dir = rest.arguments[0];
+    return code;
+}
+
+/* Preparation. */
+
+static int setup_basics(const struct settings *settings, struct error *err)
+{
+    const char *level = settings->log_level ? settings->log_level : getenv("WRANGLER_LOG");
+    int parsed = level ? log_level_parse(level) : LOG_LOG;
+    bool json = settings->log_format && strcmp(settings->log_format, "json") == 0;
+    log_setup(parsed < 0 ? LOG_LOG : (enum log_level)parsed, json ? LOG_JSON : LOG_TEXT);
+    signal(SIGPIPE, SIG_IGN);
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+    if (settings->seed) {
+        char *end;
+        errno = 0;
+        unsigned long long seed = strtoull(settings->seed, &end, 10);
+        if (errno || *end || end == settings->seed)
+            return error_set(err, EINVAL, "--seed takes a number, not '%s'", settings->seed);
+        random_seed(seed);
+    }
+    return settings->journal ? journal_open(settings->journal, err) : 0;
+}
+
+static bool is_loopback(const char *ip)
+{
+    return !ip || strncmp(ip, "127.", 4) == 0 || strcmp(ip, "::1") == 0 ||
+           strcmp(ip, "localhost") == 0;
+}
+
+static int make_classes(struct dev *dev, struct error *err)
+{
+    dev->classes = calloc(dev->project.class_count, sizeof *dev->classes);
+    if (!dev->classes)
+        return error_errno(err, ENOMEM, "classes");
+    for (size_t i = 0; i < dev->project.class_count; i++) {
+        const struct project_class *from = &dev->project.classes[i];
+        struct object_class *to = &dev->classes[i];
+        snprintf(to->name, sizeof to->name, "%s", from->name);
+        snprintf(to->version, sizeof to->version, "%s",
+                 *from->version ? from->version : DEFAULT_VERSION);
+        to->python = from->python;
+    }
+    return 0;
+}
+
+static int open_state(struct dev *dev, struct error *err)
+{
+    if (dev->settings.ephemeral) {
+        dev->store = store_open(":memory:", err);
+        return dev->store ? 0 : -err->code;
+    }
+    const char *project = dev->project.found ? dev->project.dir : NULL;
+    int result = state_choose(dev->settings.persist_to, project, dev->state_dir, PATH_MAX, err);
+    if (result < 0)
+        return result;
+    dev->lock = state_lock(dev->state_dir, err);
+    if (dev->lock < 0)
+        return dev->lock;
+    char path[PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/objects.sqlite", dev->state_dir);
+    dev->store = store_open(path, err);
+    return dev->store ? 0 : -err->code;
+}
+
+static long long log_now(void *arg)
+{
+    return clock_now_ms(arg);
+}
+
+static int64_t http_now(void *arg)
+{
+    return clock_now_ms(arg);
+}
+
+/* A signal ends it: containers first, then the loop; a second one does not wait. */
+static void all_gone(void *arg)
+{
+    loop_stop(((struct dev *)arg)->loop);
+}
+
+static void end(void *arg, int signal)
+{
+    struct dev *dev = arg;
+    if (dev->ending) {
+        loop_stop(dev->loop);
+        return;
+    }
+    dev->ending = true;
+    dev->force = (struct timer){.fire = all_gone, .arg = dev};
+    loop_arm(dev->loop, &dev->force, MS_NS(STOP_GRACE_MS));
+    objects_shutdown(dev->objects, all_gone, dev);
+}
+
+static int build_layers(struct dev *dev, struct error *err)
+{
+    struct objects_config objects = {
+        .classes = dev->classes,
+        .class_count = dev->project.class_count,
+        .sleep_after_ms = SLEEP_AFTER_MS,
+        .default_session =
+            !dev->settings.default_session || strcmp(dev->settings.default_session, "on") == 0,
+        .upper_bytes = UPPER_BYTES,
+        .stop_grace_ms = STOP_GRACE_MS,
+    };
+    if (!(dev->loop = loop_new(err)) || !(dev->clock = clock_new(dev->loop, err)))
+        return -err->code;
+    log_set_clock(log_now, dev->clock);
+    loop_signal(dev->loop, SIGINT, end, dev);
+    loop_signal(dev->loop, SIGTERM, end, dev);
+    loop_signal(dev->loop, SIGHUP, end, dev);
+    if (locator_run_dir(dev->run_dir, sizeof dev->run_dir, err) < 0 ||
+        !(dev->driver = driver_bwrap_new(dev->loop, dev->run_dir, err)) ||
+        !(dev->objects =
+              objects_new(dev->loop, dev->clock, dev->driver, dev->store, &objects, err)))
+        return -err->code;
+    struct control_config control = {
+        .loop = dev->loop,
+        .clock = dev->clock,
+        .objects = dev->objects,
+        .driver = "bwrap",
+        .state_dir = dev->state_dir,
+        .sdk_version = DEFAULT_VERSION,
+    };
+    if (!(dev->control = control_new(&control)))
+        return error_errno(err, ENOMEM, "control");
+    struct worker_config worker = {
+        .objects = dev->objects,
+        .clock = dev->clock,
+        .page = control_page,
+        .page_arg = dev->control,
+    };
+    dev->worker = worker_new(&worker, err);
+    return dev->worker ? 0 : -err->code;
+}
+
+static void handle_worker(void *arg, struct http_request *request)
+{
+    worker_handle(((struct dev *)arg)->worker, request);
+}
+
+static void handle_control(void *arg, struct http_request *request)
+{
+    control_handle(((struct dev *)arg)->control, request);
+}
+
+static void handle_container(void *arg, struct http_request *request)
+{
+    face_handle(((struct dev *)arg)->worker, request);
+}
+
+/* wrangler's rule: a port that was asked for must be free; the default one may move, but not in CI.
+ */
+static int listen_on(struct dev *dev, struct error *err)
+{
+    const struct settings *settings = &dev->settings;
+    const char *ci = getenv("CI");
+    bool asked = settings->port >= 0;
+    bool token = settings->auth || !is_loopback(settings->ip);
+    if (token)
+        random_text(dev->token, sizeof dev->token - 1, "abcdefghijklmnopqrstuvwxyz0123456789");
+    struct http_config http = {
+        .ip = settings->ip && strcmp(settings->ip, "localhost") != 0 ? settings->ip : NULL,
+        .port = (uint16_t)(asked ? settings->port : DEFAULT_PORT),
+        .probe = asked || (ci && *ci) ? 0 : PROBES,
+        .token = token ? dev->token : NULL,
+        .now_ms = http_now,
+        .now_arg = dev->clock,
+        .handle = {[OWNER_WORKER] = handle_worker,
+                   [OWNER_CONTROL] = handle_control,
+                   [OWNER_CONTAINER] = handle_container},
+        .arg = dev,
+    };
+    dev->http = http_new(dev->loop, &http, err);
+    return dev->http ? 0 : -err->code;
+}
+
+/* What is said at the start. */
+
+static void print_banner(const struct dev *dev)
+{
+    const struct project *project = &dev->project;
+    printf("\n sandpit %s\n ──────────────\n", SANDPIT_VERSION);
+    if (!project->found)
+        printf(" no wrangler.jsonc here: one built-in class, Sandbox (with Python)\n");
+    for (size_t i = 0; project->found && i < project->class_count; i++)
+        printf(" class %s: %s, version %s, %s\n", dev->classes[i].name,
+               *project->classes[i].from ? project->classes[i].from : "built in",
+               dev->classes[i].version,
+               dev->classes[i].python ? "with Python" : "lean: no Python in the image");
+    if (*project->main)
+        printf(" the built-in Worker serves; your script %s is not run\n", project->main);
+    const char *missing = driver_missing_tools(dev->driver);
+    if (missing)
+        printf(" %s\n", missing);
+    printf(" state: %s\n", *dev->state_dir ? dev->state_dir : "none (--ephemeral)");
+    if (!is_loopback(dev->settings.ip))
+        log_warn("listening on %s: others on the network reach this emulator with the token",
+                 dev->settings.ip);
+    if (*dev->token)
+        printf(" send the header: Authorization: Bearer %s\n", dev->token);
+}
+
+static int announce(struct dev *dev, struct error *err)
+{
+    uint16_t port = http_port(dev->http);
+    const char *ip = dev->settings.ip;
+    char host[128], url[160];
+    bool plain = is_loopback(ip);
+    snprintf(host, sizeof host, "%s:%u", plain ? "localhost" : ip, port);
+    snprintf(url, sizeof url, "http://%s", host);
+    char origin[32];
+    snprintf(origin, sizeof origin, "localhost:%u", port);
+    objects_set_origin(dev->objects, origin);
+    control_set_port(dev->control, port);
+    struct locator_entry entry = {.port = port};
+    snprintf(entry.url, sizeof entry.url, "%s", url);
+    snprintf(entry.state_dir, sizeof entry.state_dir, "%s", dev->state_dir);
+    snprintf(entry.token, sizeof entry.token, "%s", dev->token);
+    if (dev->project.found)
+        snprintf(entry.project, sizeof entry.project, "%s", dev->project.dir);
+    int result = locator_write(&entry, err);
+    if (result == 0 && dev->lock >= 0)
+        result = state_publish(dev->lock, port, err);
+    if (result < 0)
+        return result;
+    if (log_enabled(LOG_LOG) && !getenv("WRANGLER_HIDE_BANNER"))
+        print_banner(dev);
+    printf("[sandpit:info] Ready on %s\n", url);
+    fflush(stdout);
+    if (dev->settings.ready_fd >= 0) {
+        dprintf((int)dev->settings.ready_fd, "%s\n", url);
+        close((int)dev->settings.ready_fd);
+    }
+    return 0;
+}
+
+static void take_down(struct dev *dev)
+{
+    http_free(dev->http);
+    worker_free(dev->worker);
+    control_free(dev->control);
+    objects_free(dev->objects);
+    driver_free(dev->driver);
+    store_close(dev->store);
+    if (dev->clock)
+        log_set_clock(NULL, NULL);
+    clock_free(dev->clock);
+    loop_free(dev->loop);
+    if (*dev->run_dir)
+        locator_remove();
+    cleanup_fd(&dev->lock);
+    journal_close();
+    free(dev->classes);
+    project_free(&dev->project);
+}
+
+static int serve(struct dev *dev, struct error *err)
+{
+    int result = setup_basics(&dev->settings, err);
+    if (result == 0)
+        result = project_load(dev->settings.dir, dev->settings.config, &dev->project, err);
+    if (result == 0)
+        result = make_classes(dev, err);
+    if (result == 0)
+        result = open_state(dev, err);
+    if (result == 0)
+        result = build_layers(dev, err);
+    if (result == 0)
+        result = listen_on(dev, err);
+    if (result == 0)
+        result = announce(dev, err);
+    return result == 0 ? loop_run(dev->loop, err) : result;
+}
+
+int cmd_dev(int argc, char **argv)
+{
+    struct dev dev = {.lock = -1};
+    int code = parse(&dev.settings, argc, argv);
+    if (code != OPT_GO)
+        return code;
+    struct error err = {0};
+    int result = serve(&dev, &err);
+    if (result < 0)
+        log_error("%s", err.text);
+    take_down(&dev);
+    return result < 0 ? 1 : 0;
+}

@@ -1,0 +1,16 @@
+/* What an image reference tells about the sandbox image behind it. */
+#ifndef SANDPIT_CONFIG_IMAGE_H
+#define SANDPIT_CONFIG_IMAGE_H
+
+#include <stdbool.h>
+
+struct image_facts {
+    char version[32]; /* "0.6.3" of the tag; "" when unknown */
+    bool python;      /* tags up to 0.5 have Python; from 0.6 on only those with -python */
+};
+
+/* Any registry may stand before cloudflare/sandbox. An image that is not of that repository, or has
+ * no version in its tag, counts as one with Python and of unknown version. */
+struct image_facts image_facts(const char *reference);
+
+#endif

@@ -1,0 +1,46 @@
+/* The project: what the emulator needs of wrangler.json, wrangler.jsonc and the Dockerfiles they
+ * name. */
+#ifndef SANDPIT_CONFIG_WRANGLER_H
+#define SANDPIT_CONFIG_WRANGLER_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+enum { PROJECT_CLASSES_MAX = 64, PROJECT_IMAGE_MAX = 512 };
+
+/* One element of containers[]. */
+struct project_class {
+    char name[64];                 /* class_name */
+    char image[PROJECT_IMAGE_MAX]; /* as written; "" for the built-in class */
+    char from[PROJECT_IMAGE_MAX];  /* the reference that decides: image, or its Dockerfile's FROM */
+    char *dockerfile;              /* path, or NULL when image is a reference */
+    char version[32];              /* of the tag; "" = the default */
+    bool python;
+    char instance_type[32]; /* "" when not given or not a word */
+    int max_instances;      /* 0 when not given */
+};
+
+struct project {
+    bool found;                    /* a configuration file was read */
+    char dir[PATH_MAX];            /* absolute; relative paths of the configuration start here */
+    char file[PATH_MAX];           /* absolute; "" when none was found */
+    char name[128];                /* the directory's name when the file has none */
+    char main[PATH_MAX];           /* as written; "" when not given */
+    struct project_class *classes; /* at least one; without containers[] the built-in "Sandbox" */
+    size_t class_count;
+};
+
+#define CLEANUP_PROJECT __attribute__((cleanup(project_free)))
+
+/* Reads the configuration of `dir`: wrangler.json before wrangler.jsonc, as wrangler itself does.
+ * A config_file (relative to the current directory) is read instead, and its directory is the
+ * project's; NULL = look. Errors name file, line and column. The struct may be uninitialised; it
+ * must be freed also after an error. */
+int project_load(const char *dir, const char *config_file, struct project *project,
+                 struct error *err);
+void project_free(struct project *project);
+
+#endif

@@ -1,0 +1,69 @@
+/* The error codes of the container API as one table: HTTP status on the container's own face, the
+ * SDK's error class, and what the Worker makes of that class (PROTOCOL A.2 and P.3). */
+#ifndef SANDPIT_CONTAINER_CODES_H
+#define SANDPIT_CONTAINER_CODES_H
+
+/* CODE(name, container status, SDK class, Worker status, Worker code or NULL, suggestion or NULL)
+ */
+#define CODES(CODE)                                                                                \
+    CODE(FILE_NOT_FOUND, 404, "FileNotFoundError", 404, "FILE_NOT_FOUND",                          \
+         "Check the path; relative paths start at the session's directory")                        \
+    CODE(FILE_EXISTS, 409, "FileExistsError", 409, "FILE_EXISTS", "Use another name or delete it") \
+    CODE(FILE_TOO_LARGE, 413, "FileTooLargeError", 500, NULL, NULL)                                \
+    CODE(PERMISSION_DENIED, 403, "PermissionDeniedError", 403, "PERMISSION_DENIED",                \
+         "Check the file's mode and owner")                                                        \
+    CODE(IS_DIRECTORY, 400, "FileSystemError", 500, "FILESYSTEM_ERROR",                            \
+         "Name a file, or use exec with rm -r for a directory")                                    \
+    CODE(NOT_DIRECTORY, 400, "FileSystemError", 500, "FILESYSTEM_ERROR", "Name a directory")       \
+    CODE(NO_SPACE, 500, "FileSystemError", 500, "FILESYSTEM_ERROR",                                \
+         "Delete files, or start with a larger upper layer")                                       \
+    CODE(TOO_MANY_FILES, 500, "FileSystemError", 500, "FILESYSTEM_ERROR", NULL)                    \
+    CODE(TOO_MANY_LINKS, 500, "FileSystemError", 500, "FILESYSTEM_ERROR", NULL)                    \
+    CODE(RESOURCE_BUSY, 409, "FileSystemError", 500, "FILESYSTEM_ERROR", "Try again later")        \
+    CODE(READ_ONLY, 403, "FileSystemError", 500, "FILESYSTEM_ERROR",                               \
+         "Write below /workspace or /tmp")                                                         \
+    CODE(NAME_TOO_LONG, 400, "FileSystemError", 500, "FILESYSTEM_ERROR", NULL)                     \
+    CODE(FILESYSTEM_ERROR, 500, "FileSystemError", 500, "FILESYSTEM_ERROR", NULL)                  \
+    CODE(COMMAND_NOT_FOUND, 404, "CommandNotFoundError", 404, "COMMAND_NOT_FOUND",                 \
+         "Check that the command is installed and still running")                                  \
+    CODE(COMMAND_PERMISSION_DENIED, 403, "CommandError", 500, "COMMAND_EXECUTION_ERROR", NULL)     \
+    CODE(COMMAND_EXECUTION_ERROR, 500, "CommandError", 500, "COMMAND_EXECUTION_ERROR", NULL)       \
+    CODE(INVALID_COMMAND, 400, "CommandError", 500, "COMMAND_EXECUTION_ERROR", NULL)               \
+    CODE(STREAM_START_ERROR, 500, "CommandError", 500, "COMMAND_EXECUTION_ERROR", NULL)            \
+    CODE(SESSION_ALREADY_EXISTS, 409, "SessionAlreadyExistsError", 409, "SESSION_ALREADY_EXISTS",  \
+         "Use another id, or the session that exists")                                             \
+    CODE(SESSION_DESTROYED, 410, "SessionDestroyedError", 410, "SESSION_DESTROYED",                \
+         "Create the session again")                                                               \
+    CODE(SESSION_TERMINATED, 410, "SessionTerminatedError", 410, "SESSION_TERMINATED",             \
+         "The next call with this id starts a fresh shell; wrap `exit` in a subshell: (exit 1)")   \
+    CODE(VALIDATION_FAILED, 400, "ValidationFailedError", 400, "VALIDATION_FAILED",                \
+         "See context.validationErrors")                                                           \
+    CODE(SECURITY_VALIDATION_FAILED, 500, "SandboxError", 500, NULL, NULL)                         \
+    CODE(CONTAINER_UNAVAILABLE, 503, "ContainerUnavailableError", 503, "CONTAINER_UNAVAILABLE",    \
+         "Try again shortly")                                                                      \
+    CODE(OPERATION_INTERRUPTED, 409, "OperationInterruptedError", 409, "OPERATION_INTERRUPTED",    \
+         "The container went away while this ran; check what was done, then try again")            \
+    CODE(SECURITY_ERROR, 400, "SandboxSecurityError", 400, "SECURITY_ERROR", NULL)                 \
+    CODE(PLAIN_ERROR, 500, "Error", 500, NULL, NULL)                                               \
+    CODE(UNKNOWN_ERROR, 500, "SandboxError", 500, NULL, NULL)                                      \
+    CODE(INTERNAL_ERROR, 500, "SandboxError", 500, NULL, NULL)
+
+enum code {
+    CODE_OK,
+#define CODE(name, ...) CODE_##name,
+    CODES(CODE)
+#undef CODE
+        CODE_COUNT
+};
+
+struct code_row {
+    const char *name;
+    int status;
+    const char *sdk_class;
+    int worker_status;
+    const char *worker_code;
+    const char *suggestion;
+};
+const struct code_row *code_row(enum code code);
+
+#endif

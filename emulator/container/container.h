@@ -1,0 +1,61 @@
+/* Layer 3: one running container and its API (PROTOCOL A to D). Operations are rows of a table;
+ * both the container's own HTTP face and the layers above call them by row. */
+#ifndef SANDPIT_CONTAINER_CONTAINER_H
+#define SANDPIT_CONTAINER_CONTAINER_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "base/loop.h"
+#include "clock/clock.h"
+#include "container/call.h"
+#include "drivers/driver.h"
+
+struct container;
+
+struct container_spec {
+    const char *hostname;
+    const char *version; /* SANDBOX_VERSION, answered by /api/version */
+    const json_t *env;   /* the class's and setEnvVars' variables for every process; or NULL */
+    bool python;
+    uint64_t upper_bytes;
+};
+
+struct container_events {
+    /* The first call may be made. */
+    void (*ready)(void *arg);
+    /* The tree is gone. Calls in flight were answered with OPERATION_INTERRUPTED before. Called
+     * exactly once; the container is freed afterwards. */
+    void (*gone)(void *arg, const char *why);
+    /* Something worth an event: "session.created", "session.exited"…; data may be NULL (taken). */
+    void (*note)(void *arg, const char *type, json_t *data);
+    void *arg;
+};
+
+struct container *container_start(struct loop *loop, struct clock *clock, struct driver *driver,
+                                  const struct container_spec *spec, struct container_events events,
+                                  struct error *err);
+/* Ends every process with SIGTERM, and the tree after `grace_ms` of real time or when all are gone;
+ * gone() follows. */
+void container_stop(struct container *container, int grace_ms);
+/* Ends the tree at once; gone() follows. */
+void container_kill(struct container *container);
+
+/* One row of the API. Paths are those of PROTOCOL A.3; `{id}` stands for one segment. */
+struct op {
+    const char *name;   /* "execute" */
+    const char *method; /* "POST" */
+    const char *path;   /* "/api/execute" */
+    void (*run)(struct container *container, struct call *call);
+    bool takes_content; /* args.content may be large: see struct call */
+};
+extern const struct op container_ops[]; /* ends with a NULL name */
+const struct op *container_op(const char *name);
+
+void container_call(struct container *container, const struct op *op, struct call *call);
+
+/* For the control API: {"sessions": [ids], "processes": n}. New reference. */
+json_t *container_describe(const struct container *container);
+
+#endif

@@ -1,0 +1,401 @@
+#include "control/control.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/jsonstr.h"
+#include "base/percent.h"
+
+#define PREFIX "/cdn-cgi/local"
+
+struct control {
+    struct control_config config;
+    uint16_t port;
+};
+
+/* A request whose answer comes later; `request` is NULL once the client has left. */
+struct later {
+    struct control *control;
+    struct http_request *request;
+    uint64_t after; /* the last event before an advance */
+    struct call call;
+    json_t *args;
+    struct task task;
+};
+
+struct control *control_new(const struct control_config *config)
+{
+    struct control *control = calloc(1, sizeof *control);
+    if (control)
+        control->config = *config;
+    return control;
+}
+
+void control_free(struct control *control)
+{
+    free(control);
+}
+
+void control_set_port(struct control *control, uint16_t port)
+{
+    control->port = port;
+}
+
+static void later_gone(void *arg)
+{
+    struct later *later = arg;
+    later->request = NULL;
+}
+
+static struct later *later_new(struct control *control, struct http_request *request)
+{
+    struct later *later = calloc(1, sizeof *later);
+    if (!later) {
+        http_reply_error(request, 500, "INTERNAL_ERROR", NULL, "out of memory");
+        return NULL;
+    }
+    later->control = control;
+    later->request = request;
+    http_on_gone(request, later_gone, later);
+    return later;
+}
+
+static void later_free(struct later *later)
+{
+    json_decref(later->args);
+    free(later);
+}
+
+/* Alive, ready, information. */
+
+static void health(struct control *control, struct http_request *request, const char *id)
+{
+    http_reply_json(request, 200, json_pack("{s:s}", "status", "ok"));
+}
+
+static void ready(struct control *control, struct http_request *request, const char *id)
+{
+    http_reply_json(request, 200, json_pack("{s:b}", "ready", 1));
+}
+
+static void info(struct control *control, struct http_request *request, const char *id)
+{
+    const struct control_config *config = &control->config;
+    http_reply_json(request, 200,
+                    json_pack("{s:s, s:s, s:s, s:i, s:i, s:s}", "version", SANDPIT_VERSION,
+                              "sdkVersion", config->sdk_version, "driver", config->driver, "pid",
+                              (int)getpid(), "port", (int)control->port, "stateDirectory",
+                              config->state_dir));
+}
+
+/* Sandboxes. */
+
+static void list_sandboxes(struct control *control, struct http_request *request, const char *id)
+{
+    http_reply_json(request, 200,
+                    json_pack("{s:o}", "sandboxes", objects_describe(control->config.objects)));
+}
+
+static struct object *find(struct control *control, struct http_request *request, const char *id)
+{
+    struct object *object = objects_find(control->config.objects, http_query(request, "class"), id);
+    if (!object)
+        http_reply_error(request, 404, "SANDBOX_NOT_FOUND",
+                         "`sandpit ps` lists the sandboxes; ?class= names another class",
+                         "there is no sandbox '%s'", id);
+    return object;
+}
+
+static void one_sandbox(struct control *control, struct http_request *request, const char *id)
+{
+    struct object *object = find(control, request, id);
+    if (object)
+        http_reply_json(request, 200, object_describe(object));
+}
+
+static void lifecycle_done(struct call *call, struct answer *answer)
+{
+    struct later *later = call->arg;
+    if (later->request && answer->code == CODE_OK)
+        http_reply_json(later->request, 200, json_incref(answer->body));
+    else if (later->request)
+        http_reply_error(later->request, 500, code_row(answer->code)->name, NULL, "%s",
+                         answer->message);
+    later_free(later);
+}
+
+static void lifecycle(struct control *control, struct http_request *request, const char *id,
+                      const char *method)
+{
+    struct object *object = find(control, request, id);
+    struct later *later = object ? later_new(control, request) : NULL;
+    if (!later)
+        return;
+    later->args = json_object();
+    later->call = (struct call){.args = later->args, .done = lifecycle_done, .arg = later};
+    object_method_call(object, object_method(method), &later->call);
+}
+
+static void stop(struct control *control, struct http_request *request, const char *id)
+{
+    lifecycle(control, request, id, "stop");
+}
+
+static void destroy(struct control *control, struct http_request *request, const char *id)
+{
+    lifecycle(control, request, id, "destroy");
+}
+
+static void reset_done(void *arg)
+{
+    struct later *later = arg;
+    if (later->request)
+        http_reply_json(later->request, 200, json_pack("{s:b}", "success", 1));
+    later_free(later);
+}
+
+static void reset_go(void *arg)
+{
+    struct later *later = arg;
+    objects_reset(later->control->config.objects, reset_done, later);
+}
+
+static void reset(struct control *control, struct http_request *request, const char *id)
+{
+    struct later *later = later_new(control, request);
+    if (!later)
+        return;
+    later->task = (struct task){.run = reset_go, .arg = later};
+    clock_when_settled(control->config.clock, &later->task);
+}
+
+/* The clock. */
+
+static void show_clock(struct control *control, struct http_request *request, const char *id)
+{
+    http_reply_json(request, 200, clock_describe(control->config.clock));
+}
+
+static void advanced(void *arg, bool settled, int error)
+{
+    struct later *later = arg;
+    struct control *control = later->control;
+    if (later->request && error == -E2BIG) {
+        http_reply_error(later->request, 409, "TOO_MANY_TIMERS", "advance in smaller steps",
+                         "more than 100,000 timers were due");
+    } else if (later->request) {
+        struct events *events = objects_events(control->config.objects);
+        json_t *pending = json_array();
+        json_t *list = objects_describe(control->config.objects);
+        size_t index;
+        json_t *one;
+        json_array_foreach(list, index, one)
+        {
+            const char *state = json_string_value(json_object_get(one, "state"));
+            if (!settled && (strcmp(state, "stopping") == 0 || strcmp(state, "running") == 0))
+                json_array_append(pending, json_object_get(one, "id"));
+        }
+        json_decref(list);
+        json_t *answer =
+            json_pack("{s:o, s:b, s:o}", "now", clock_timestamp(control->config.clock), "settled",
+                      settled, "events", events_after(events, later->after));
+        if (settled)
+            json_decref(pending);
+        else
+            json_object_set_new(answer, "pending", pending);
+        http_reply_json(later->request, 200, answer);
+    }
+    later_free(later);
+}
+
+static void bad_advance(struct http_request *request, const char *what)
+{
+    http_reply_error(request, 400, "INVALID_TIME",
+                     "{\"by\": \"10m\"} with units d, h, m, s, ms, or {\"to\": "
+                     "\"2027-01-01T00:00:00Z\"}; the clock never goes back",
+                     "%s", what);
+}
+
+static int start_advance(struct later *later, const json_t *body, struct error *err)
+{
+    struct clock *clock = later->control->config.clock;
+    const char *by = json_string_value(json_object_get(body, "by"));
+    const char *to = json_string_value(json_object_get(body, "to"));
+    if (json_object_size(body) != 1 || (!by && !to))
+        return error_set(err, EINVAL, "advance takes exactly one of \"by\" and \"to\", a string");
+    if (by) {
+        int64_t ms = clock_parse_duration(by);
+        if (ms < 0)
+            return error_set(err, EINVAL, "\"%.40s\" is %s", by,
+                             ms == -ERANGE ? "more than a hundred years" : "not a duration");
+        return clock_advance_by(clock, ms, advanced, later, err);
+    }
+    int64_t ms = clock_parse_time(to);
+    if (ms < 0)
+        return error_set(err, EINVAL, "\"%.40s\" is not an ISO 8601 time", to);
+    return clock_advance_to(clock, ms, advanced, later, err);
+}
+
+static void advance(struct control *control, struct http_request *request, const char *id)
+{
+    json_error_t where;
+    const struct buf *text = http_body(request);
+    CLEANUP_JSON json_t *body = json_loadb(buf_text(text), text->size, 0, &where);
+    if (!body) {
+        http_reply_error(request, 400, "INVALID_JSON", "send {\"by\": \"10m\"}",
+                         "the body is not JSON: %s (line %d, column %d)", where.text, where.line,
+                         where.column);
+        return;
+    }
+    struct error err = {0};
+    struct later *later = later_new(control, request);
+    if (!later)
+        return;
+    later->after = events_last(objects_events(control->config.objects));
+    if (start_advance(later, body, &err) < 0) {
+        bad_advance(request, err.text);
+        later_free(later);
+    }
+}
+
+static void next(struct control *control, struct http_request *request, const char *id)
+{
+    struct error err = {0};
+    struct later *later = later_new(control, request);
+    if (!later)
+        return;
+    later->after = events_last(objects_events(control->config.objects));
+    if (clock_advance_next(control->config.clock, advanced, later, &err) < 0) {
+        http_reply_error(request, 409, "NO_TIMER",
+                         "a timer is pending once a sandbox runs (and is not kept alive)", "%s",
+                         err.text);
+        later_free(later);
+    }
+}
+
+static void freeze(struct control *control, struct http_request *request, const char *id)
+{
+    clock_freeze(control->config.clock);
+    show_clock(control, request, id);
+}
+
+static void resume(struct control *control, struct http_request *request, const char *id)
+{
+    clock_resume(control->config.clock);
+    show_clock(control, request, id);
+}
+
+/* Events, one JSON object in each line. */
+static void events(struct control *control, struct http_request *request, const char *id)
+{
+    const char *after = http_query(request, "after");
+    char *end = NULL;
+    unsigned long long seq = after ? strtoull(after, &end, 10) : 0;
+    if (after && (*after < '0' || *after > '9' || *end)) {
+        http_reply_error(request, 400, "INVALID_QUERY", "?after=17", "after must be a number");
+        return;
+    }
+    CLEANUP_JSON json_t *list = events_after(objects_events(control->config.objects), seq);
+    struct buf text = BUF_INIT(64 * 1024 * 1024);
+    size_t index;
+    json_t *event;
+    json_array_foreach(list, index, event)
+    {
+        json_write(&text, event, NULL, NULL);
+        buf_addc(&text, '\n');
+    }
+    size_t size = text.size;
+    http_reply_bytes(request, 200, "application/x-ndjson", buf_steal(&text), size);
+}
+
+/* `*` stands for one segment, the sandbox id. */
+static const struct row {
+    const char *method;
+    const char *path;
+    void (*run)(struct control *control, struct http_request *request, const char *id);
+} rows[] = {
+    {"GET", "/health", health},
+    {"GET", "/ready", ready},
+    {"GET", "/info", info},
+    {"GET", "/sandboxes", list_sandboxes},
+    {"GET", "/sandboxes/*", one_sandbox},
+    {"POST", "/sandboxes/*/stop", stop},
+    {"POST", "/sandboxes/*/destroy", destroy},
+    {"GET", "/clock", show_clock},
+    {"POST", "/clock/advance", advance},
+    {"POST", "/clock/next", next},
+    {"POST", "/clock/freeze", freeze},
+    {"POST", "/clock/resume", resume},
+    {"GET", "/events", events},
+    {"POST", "/reset", reset},
+};
+
+/* Whether the path is the row's; the segment at `*` goes to *id and *id_size. */
+static bool matches(const char *pattern, const char *path, const char **id, size_t *id_size)
+{
+    const char *star = strchr(pattern, '*');
+    if (!star)
+        return strcmp(pattern, path) == 0;
+    size_t before = (size_t)(star - pattern);
+    if (strncmp(pattern, path, before) != 0)
+        return false;
+    *id = path + before;
+    *id_size = strcspn(*id, "/");
+    return *id_size > 0 && strcmp(star + 1, *id + *id_size) == 0;
+}
+
+void control_handle(void *arg, struct http_request *request)
+{
+    struct control *control = arg;
+    const char *path = http_path(request) + strlen(PREFIX);
+    const char *allowed = NULL;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *segment = "";
+        size_t size = 0;
+        if (!matches(rows[i].path, path, &segment, &size))
+            continue;
+        if (strcmp(rows[i].method, http_method(request)) != 0) {
+            allowed = rows[i].method;
+            continue;
+        }
+        char id[256];
+        if (percent_decode(segment, size, id, sizeof id) < 0) {
+            http_reply_error(request, 400, "INVALID_ID", NULL, "the sandbox id cannot be decoded");
+            return;
+        }
+        rows[i].run(control, request, id);
+        return;
+    }
+    if (allowed) {
+        http_set_header(request, "Allow", allowed);
+        http_reply_error(request, 405, "METHOD_NOT_ALLOWED", NULL, "use %s for this path", allowed);
+    } else {
+        http_reply_error(request, 404, "ROUTE_NOT_FOUND", "docs/api.md lists the control API",
+                         "Not found: %.200s", http_path(request));
+    }
+}
+
+/* The page. */
+
+extern const char control_page_start[], control_page_end[];
+
+void control_page(void *arg, struct http_request *request)
+{
+    size_t size = (size_t)(control_page_end - control_page_start);
+    char *copy = malloc(size);
+    if (!copy) {
+        http_reply_error(request, 500, "INTERNAL_ERROR", NULL, "out of memory");
+        return;
+    }
+    memcpy(copy, control_page_start, size);
+    http_set_header(request, "X-Frame-Options", "DENY");
+    http_set_header(request, "Content-Security-Policy",
+                    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+                    "connect-src 'self'; img-src data:; frame-ancestors 'none'");
+    http_set_header(request, "Cache-Control", "no-store");
+    http_reply_bytes(request, 200, "text/html; charset=utf-8", copy, size);
+}

@@ -1,0 +1,74 @@
+/* The front door as the layers behind it see it: a request with its whole body, and ways to answer.
+ * Accepting, the strict head check, the owner table and libmicrohttpd are behind this header. */
+#ifndef SANDPIT_HTTP_HTTP_H
+#define SANDPIT_HTTP_HTTP_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/loop.h"
+#include "base/stream.h"
+
+struct http_server;
+struct http_request;
+
+/* Who answers, decided from Host and path before the request is read (owner.h). */
+enum http_owner {
+    OWNER_WORKER,    /* localhost, 127.0.0.1, [::1]: everything but /cdn-cgi/local */
+    OWNER_CONTROL,   /* the same hosts: /cdn-cgi/local and below */
+    OWNER_CONTAINER, /* 3000-{id}-{secret}.localhost: the container's own API */
+    OWNER_COUNT
+};
+
+struct http_config {
+    const char *ip;    /* NULL: 127.0.0.1 and ::1; else the one address to listen on */
+    uint16_t port;     /* 0 = any */
+    int probe;         /* when the port is taken, how many following ones are tried before any */
+    const char *token; /* when not NULL, every request must bring "Authorization: Bearer token" */
+    int64_t (*now_ms)(void *arg); /* virtual time, for Date */
+    void *now_arg;
+    void (*handle[OWNER_COUNT])(void *arg, struct http_request *request);
+    void *arg;
+};
+
+struct http_server *http_new(struct loop *loop, const struct http_config *config,
+                             struct error *err);
+void http_free(struct http_server *server);
+uint16_t http_port(const struct http_server *server);
+
+/* The request. Everything returned lives as long as the request, which ends with the answer or with
+ * gone(). */
+const char *http_method(const struct http_request *request);
+const char *http_path(const struct http_request *request); /* as sent, without the query */
+const char *http_header(const struct http_request *request, const char *name);
+const char *http_query(const struct http_request *request, const char *name); /* decoded, or NULL */
+/* First label of the Host, lower case: "3000-my-box-secret"; "localhost" for the plain hosts. */
+const char *http_label(const struct http_request *request);
+const char *http_host(const struct http_request *request); /* Host as sent */
+/* The body, NUL-terminated beyond its size. */
+const struct buf *http_body(const struct http_request *request);
+bool http_wants_html(const struct http_request *request); /* Accept names text/html */
+
+/* Tells the handler when the client leaves before the answer; the request must then not be used. */
+void http_on_gone(struct http_request *request, void (*gone)(void *arg), void *arg);
+
+/* One answer for each request. http_set_header before it; Content-Type, Content-Length, Date, and
+ * `X-Content-Type-Options: nosniff` are added. Never adds Access-Control-Allow-Origin. */
+void http_set_header(struct http_request *request, const char *name, const char *value);
+void http_reply_json(struct http_request *request, int status, json_t *body); /* takes body */
+/* Takes the malloc'd bytes. */
+void http_reply_bytes(struct http_request *request, int status, const char *type, char *data,
+                      size_t size);
+void http_reply_text(struct http_request *request, int status, const char *type,
+                     const char *text); /* copies */
+/* Takes the sink's side of the stream; chunked, until it ends or the client leaves. */
+void http_reply_stream(struct http_request *request, int status, const char *type,
+                       struct stream *stream);
+/* {"error", "code", "hint"} as the faces that are not the container's answer; hint may be NULL. */
+void http_reply_error(struct http_request *request, int status, const char *code, const char *hint,
+                      const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+#endif

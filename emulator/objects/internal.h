@@ -1,0 +1,113 @@
+/* What the files of the objects layer share. */
+#ifndef SANDPIT_OBJECTS_INTERNAL_H
+#define SANDPIT_OBJECTS_INTERNAL_H
+
+#include "objects/objects.h"
+
+enum object_state {
+    OBJECT_NOT_CREATED, /* known, but its container never ran in this process */
+    OBJECT_STARTING,
+    OBJECT_HEALTHY,
+    OBJECT_STOPPING,
+    OBJECT_STOPPED,
+    OBJECT_DESTROYED,
+};
+
+/* Where the default session of the current container is. */
+enum default_session { SESSION_NONE, SESSION_CREATING, SESSION_READY };
+
+enum { SECRET_LENGTH = 16 };
+
+/* A call that waits for, or runs in, the container. */
+struct pending {
+    struct object *object;
+    const struct op *op;
+    struct call *outer;
+    struct call inner;
+    json_t *own_args; /* when the caller's args had to be changed */
+    struct task task; /* for waiting until an advance is over */
+    struct pending *next;
+};
+
+struct pending_list {
+    struct pending *first, **last;
+};
+
+/* Someone who waits until the container is gone. */
+struct gone_waiter {
+    void (*gone)(void *arg);
+    void *arg;
+    struct gone_waiter *next;
+};
+
+struct object {
+    struct objects *objects;
+    struct object *next_in_bucket, *next;
+    const struct object_class *class;
+    char *id;
+    char secret[SECRET_LENGTH + 1];
+    int64_t row;
+    bool loaded; /* the stored options were read */
+
+    enum object_state state;
+    int64_t since_ms;
+    char why[160];
+    int lives;         /* containers started in this process */
+    char slept_at[25]; /* when the last one went to sleep, or "" */
+    struct container *container;
+    char runtime[37];
+    struct pending_list waiting;
+    struct gone_waiter *gone_waiters;
+    bool held; /* a transition holds the clock */
+
+    enum default_session session;
+    char *session_id;
+    bool session_seen; /* a session was created once: the placement id is then known */
+    json_t *env;       /* of setEnvVars */
+
+    int64_t sleep_after_ms;
+    bool keep_alive;
+    struct virtual_timer idle;
+    int inflight;
+    bool orphan; /* forgotten by a reset while something was in flight */
+    const char *last_what;
+    int64_t last_ms;
+};
+
+struct objects {
+    struct loop *loop;
+    struct clock *clock;
+    struct driver *driver;
+    struct store *store;
+    struct objects_config config;
+    struct events *events;
+    struct object **buckets;
+    size_t bucket_count, count;
+    struct object *first, **last;
+    char *origin; /* "localhost:8787" */
+    bool closing;
+    void (*empty)(void *arg); /* told when the last container is gone */
+    void *empty_arg;
+};
+
+/* object.c */
+void object_load(struct object *object);
+void object_start(struct object *object);
+void object_stop(struct object *object, const char *why);
+void object_destroy(struct object *object, const char *why);
+/* Calls back when no container is left; at once when there is none. */
+void object_when_gone(struct object *object, void (*gone)(void *arg), void *arg);
+bool object_has_container(const struct object *object);
+/* Activity outside of calls: arms the idle timer anew. */
+void object_renew(struct object *object, const char *what);
+void object_note(struct object *object, const char *type, const char *reason, json_t *data);
+void object_free(struct object *object);
+
+/* options.c */
+int object_set_sleep_after(struct object *object, const json_t *value, struct error *err);
+int object_set_keep_alive(struct object *object, bool on, struct error *err);
+
+/* objects.c */
+void objects_container_gone(struct objects *objects);
+
+#endif

@@ -1,0 +1,34 @@
+/* Durable Object storage: one sqlite file, one connection on the loop, WAL; every change is
+ * committed before it is acknowledged. */
+#ifndef SANDPIT_OBJECTS_STORE_H
+#define SANDPIT_OBJECTS_STORE_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct store;
+
+/* Opens or creates `path` (":memory:" for --ephemeral). A file that is corrupt or from a newer
+ * version is refused with what to do about it. */
+struct store *store_open(const char *path, struct error *err);
+void store_close(struct store *store);
+
+/* Calls each() for every object. */
+int store_each(struct store *store,
+               void (*each)(void *arg, int64_t row, const char *class_name, const char *id,
+                            const char *secret),
+               void *arg, struct error *err);
+/* Makes the row of a new object; returns its number or a negative errno. */
+int64_t store_create(struct store *store, const char *class_name, const char *id,
+                     const char *secret, int64_t now_ms, struct error *err);
+int store_put(struct store *store, int64_t row, const char *key, const json_t *value,
+              struct error *err);
+/* New reference, or NULL when the key does not exist (err->code 0) or on failure. */
+json_t *store_get(struct store *store, int64_t row, const char *key, struct error *err);
+int store_delete(struct store *store, int64_t row, const char *key, struct error *err);
+/* Forgets every object. */
+int store_clear(struct store *store, struct error *err);
+
+#endif

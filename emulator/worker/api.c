@@ -1,0 +1,247 @@
+#include "worker/api.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "worker/arguments.h"
+#include "worker/nearest.h"
+#include "worker/parts.h"
+#include "worker/worker_call.h"
+
+static json_t *shape_success(json_t *result, const json_t *args, int64_t duration_ms)
+{
+    json_decref(result);
+    return json_pack("{s:b}", "success", 1);
+}
+
+static json_t *shape_destroyed(json_t *result, const json_t *args, int64_t duration_ms)
+{
+    json_decref(result);
+    return json_pack("{s:b, s:s}", "success", 1, "message", "Sandbox destroyed");
+}
+
+static json_t *shape_stopped(json_t *result, const json_t *args, int64_t duration_ms)
+{
+    json_decref(result);
+    return json_pack("{s:b, s:s}", "success", 1, "message", "Container stopped");
+}
+
+static json_t *shape_session(json_t *result, const json_t *args, int64_t duration_ms)
+{
+    CLEANUP_JSON json_t *session = result;
+    json_t *id = json_object_get(session, "id");
+    if (!id)
+        id = json_object_get(args, "id");
+    return json_pack("{s:b, s:O*}", "success", 1, "sessionId", id);
+}
+
+/* A command may come as a list of words. */
+static void join_command(json_t *body)
+{
+    const json_t *words = json_object_get(body, "command");
+    if (!json_is_array(words))
+        return;
+    CLEANUP_BUF struct buf line = BUF_INIT(32 << 20);
+    size_t i;
+    json_t *word;
+    json_array_foreach((json_t *)words, i, word)
+    {
+        if (!json_is_string(word) || (i > 0 && buf_addc(&line, ' ') < 0) ||
+            buf_add(&line, json_string_value(word), json_string_length(word)) < 0)
+            return;
+    }
+    json_object_set_new(body, "command", json_stringn(buf_text(&line), line.size));
+}
+
+const struct api_row api_rows[] = {
+    {.method = "POST",
+     .path = "/api/session/create",
+     .name = "createSession",
+     .example = "{\"id\": \"build\"}",
+     .result = "{success, sessionId}",
+     .shape = shape_session},
+    {.method = "POST",
+     .path = "/api/session/delete",
+     .name = "deleteSession",
+     .example = "{\"sessionId\": \"build\"}",
+     .result = "{success, sessionId, timestamp}"},
+    {.method = "GET",
+     .path = "/api/state",
+     .name = "getState",
+     .example = "",
+     .result = "{status, lastChange, exitCode?}"},
+    {.method = "GET",
+     .path = "/api/placement-id",
+     .name = "getContainerPlacementId",
+     .example = "",
+     .result = "{placementId?}"},
+    {.method = "POST",
+     .path = "/api/execute",
+     .name = "exec",
+     .example = "{\"command\": \"ls -la\"}",
+     .result = "{success, exitCode, stdout, stderr, command, duration, timestamp, sessionId?}",
+     .prepare = join_command},
+    {.method = "POST",
+     .path = "/api/file/read",
+     .name = "readFile",
+     .example = "{\"path\": \"/workspace/a.txt\"}",
+     .result = "{success, path, content, timestamp, encoding, isBinary, mimeType, size}"},
+    {.method = "POST",
+     .path = "/api/read/stream",
+     .name = "readFileStream",
+     .example = "{\"path\": \"/workspace/a.txt\"}",
+     .result = "server-sent events"},
+    {.method = "POST",
+     .path = "/api/file/write",
+     .name = "writeFile",
+     .example = "{\"path\": \"/workspace/a.txt\", \"content\": \"hi\"}",
+     .result = "{success}",
+     .shape = shape_success},
+    {.method = "POST",
+     .path = "/api/file/mkdir",
+     .name = "mkdir",
+     .example = "{\"path\": \"/workspace/d\", \"recursive\": true}",
+     .result = "{success}",
+     .shape = shape_success},
+    {.method = "DELETE",
+     .path = "/api/file/delete",
+     .name = "deleteFile",
+     .example = "{\"path\": \"/workspace/a.txt\"}",
+     .result = "{success}",
+     .shape = shape_success},
+    {.method = "POST",
+     .path = "/api/file/rename",
+     .name = "renameFile",
+     .example = "{\"oldPath\": \"/workspace/a.txt\", \"newPath\": \"/workspace/b.txt\"}",
+     .result = "{success}",
+     .shape = shape_success},
+    {.method = "POST",
+     .path = "/api/file/move",
+     .name = "moveFile",
+     .example = "{\"sourcePath\": \"/workspace/a.txt\", \"destinationPath\": \"/tmp/a.txt\"}",
+     .result = "{success}",
+     .shape = shape_success},
+    {.method = "POST",
+     .path = "/api/file/exists",
+     .name = "exists",
+     .example = "{\"path\": \"/workspace/a.txt\"}",
+     .result = "{success, path, exists, timestamp}"},
+    {.method = "POST",
+     .path = "/api/list-files",
+     .name = "listFiles",
+     .example = "{\"path\": \"/workspace\", \"options\": {\"recursive\": true}}",
+     .result = "{success, path, files, count, timestamp}"},
+    {.method = "POST",
+     .path = "/api/env/set",
+     .name = "setEnvVars",
+     .example = "{\"envVars\": {\"DEBUG\": \"1\"}}",
+     .result = "{success}",
+     .shape = shape_success},
+    {.method = "POST",
+     .path = "/cleanup",
+     .name = "destroy",
+     .example = "",
+     .result = "{success, message}",
+     .shape = shape_destroyed},
+    {.method = "POST",
+     .path = "/api/container/stop",
+     .name = "stop",
+     .example = "",
+     .result = "{success, message}",
+     .shape = shape_stopped},
+    {0}};
+
+/* The row of a path whatever the method, so that a wrong method can be told from a wrong path. */
+static const struct api_row *find_path(const char *path)
+{
+    for (const struct api_row *row = api_rows; row->method; row++) {
+        if (strcmp(row->path, path) == 0)
+            return row;
+    }
+    return NULL;
+}
+
+static void reply_no_route(struct http_request *request)
+{
+    const char *path = http_path(request);
+    struct nearest nearest = nearest_to(path);
+    for (const struct api_row *row = api_rows; row->method; row++)
+        nearest_try(&nearest, row->path);
+    char hint[160];
+    if (nearest.best)
+        snprintf(hint, sizeof hint, "Did you mean %s %s? All routes are in docs/api.md",
+                 find_path(nearest.best)->method, nearest.best);
+    else
+        snprintf(hint, sizeof hint,
+                 "All routes are in docs/api.md; POST /sandbox/{id}/{method} calls SDK methods");
+    problem_reply(request, 404, "ROUTE_NOT_FOUND", NULL, hint, "Not found: %.20s %.200s",
+                  http_method(request), path);
+}
+
+static void hint_example(char *to, size_t size, const struct api_row *row)
+{
+    if (*row->example)
+        snprintf(to, size, "Example: %s %s with the body %s", row->method, row->path, row->example);
+    else
+        snprintf(to, size, "Example: %s %s", row->method, row->path);
+}
+
+/* The arguments, or NULL after an error was answered. */
+static json_t *read_arguments(struct http_request *request, const struct api_row *row,
+                              const struct method_row *method, struct body *body)
+{
+    char hint[400];
+    hint_example(hint, sizeof hint, row);
+    const char *member = method_content_index(method) >= 0 ? "content" : NULL;
+    int result = 0;
+    if (strcmp(row->method, "GET") != 0)
+        result = body_read(body, http_body(request), member, -1);
+    if (result == 0)
+        body->json = json_object();
+    if (result < 0) {
+        problem_reply(request, 400, "INVALID_JSON", NULL, hint,
+                      "The body is not JSON: %s at line %d, column %d", body->error.text,
+                      body->error.line, body->error.column);
+        return NULL;
+    }
+    if (!json_is_object(body->json)) {
+        problem_reply(request, 400, "VALIDATION_FAILED", NULL, hint,
+                      "The body must be a JSON object");
+        return NULL;
+    }
+    if (row->prepare)
+        row->prepare(body->json);
+    struct error err = {0};
+    json_t *args = arguments_named(method, body->json, body->content != NULL, &err);
+    if (!args)
+        problem_reply(request, 400, "VALIDATION_FAILED", NULL, hint, "%s", err.text);
+    return args;
+}
+
+void api_route(struct worker *worker, struct http_request *request)
+{
+    const struct api_row *row = find_path(http_path(request));
+    if (!row) {
+        reply_no_route(request);
+        return;
+    }
+    if (strcmp(http_method(request), row->method) != 0) {
+        char hint[400];
+        hint_example(hint, sizeof hint, row);
+        http_set_header(request, "Allow", row->method);
+        problem_reply(request, 405, "METHOD_NOT_ALLOWED", NULL, hint, "%s takes %s, not %.20s",
+                      row->path, row->method, http_method(request));
+        return;
+    }
+    CLEANUP_TARGET struct target target = TARGET_INIT;
+    if (target_from_headers(&target, request, worker->config.objects) < 0)
+        return;
+    const struct method_row *method = method_find(row->name);
+    CLEANUP_BODY struct body body = BODY_INIT;
+    json_t *args = read_arguments(request, row, method, &body);
+    if (args)
+        worker_call_row(request, &worker->config, FACE_API, method, &target, args, &body,
+                        row->shape);
+}

@@ -1,0 +1,24 @@
+/* The /api routes of PROTOCOL P.2 as a table over the SDK methods. */
+#ifndef SANDPIT_WORKER_API_H
+#define SANDPIT_WORKER_API_H
+
+#include <jansson.h>
+
+#include "base/buf.h"
+#include "worker/methods.h"
+
+struct api_row {
+    const char *method;
+    const char *path;
+    const char *name;    /* of the SDK method */
+    const char *example; /* a JSON object, or "" when the route takes no body */
+    const char *result;
+    shape_function *shape;         /* NULL = as the method's */
+    void (*prepare)(json_t *body); /* changes the body before it is checked; or NULL */
+};
+extern const struct api_row api_rows[]; /* ends with a NULL method */
+
+/* Appends the /api section of docs/api.md. */
+int api_markdown(struct buf *to);
+
+#endif

@@ -1,0 +1,87 @@
+/* POST /sandbox/{id}/{method} with a JSON array of the SDK method's arguments. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "worker/arguments.h"
+#include "worker/parts.h"
+#include "worker/worker_call.h"
+
+static void hint_example(char *to, size_t size, const struct method_row *row)
+{
+    snprintf(to, size, "Example: POST /sandbox/my-box/%s with the body %s", row->name,
+             row->example);
+}
+
+static void reply_no_method(struct http_request *request, const char *name)
+{
+    const char *nearest = method_nearest(name);
+    char hint[160];
+    if (nearest)
+        snprintf(hint, sizeof hint, "Did you mean %s? All methods are in docs/api.md", nearest);
+    else
+        snprintf(hint, sizeof hint, "All methods are in docs/api.md");
+    problem_reply(request, 404, "METHOD_NOT_FOUND", NULL, hint, "A sandbox has no method '%.100s'",
+                  name);
+}
+
+/* The arguments, or NULL after an error was answered. */
+static json_t *read_arguments(struct http_request *request, const struct method_row *row,
+                              struct body *body)
+{
+    char hint[400];
+    hint_example(hint, sizeof hint, row);
+    int result = body_read(body, http_body(request), NULL, method_content_index(row));
+    if (result == 0)
+        body->json = json_array();
+    if (result < 0) {
+        problem_reply(request, 400, "INVALID_JSON", NULL, hint,
+                      "The body is not JSON: %s at line %d, column %d", body->error.text,
+                      body->error.line, body->error.column);
+        return NULL;
+    }
+    if (!json_is_array(body->json)) {
+        problem_reply(request, 400, "VALIDATION_FAILED", NULL, hint,
+                      "The body must be a JSON array of the arguments of %s", row->name);
+        return NULL;
+    }
+    struct error err = {0};
+    json_t *args = arguments_positional(row, body->json, body->content != NULL, &err);
+    if (!args)
+        problem_reply(request, 400, "VALIDATION_FAILED", NULL, hint, "%s", err.text);
+    return args;
+}
+
+void method_route(struct worker *worker, struct http_request *request)
+{
+    const char *segment = http_path(request) + strlen("/sandbox/");
+    size_t size = strcspn(segment, "/");
+    const char *name = segment[size] ? segment + size + 1 : "";
+    if (!*name || strchr(name, '/')) {
+        problem_reply(request, 404, "ROUTE_NOT_FOUND", NULL,
+                      "The route is POST /sandbox/{id}/{method}; a slash in the id is %2F",
+                      "Not found: %.200s", http_path(request));
+        return;
+    }
+    const struct method_row *row = method_find(name);
+    if (!row) {
+        reply_no_method(request, name);
+        return;
+    }
+    if (strcmp(http_method(request), "POST") != 0) {
+        char hint[400];
+        hint_example(hint, sizeof hint, row);
+        http_set_header(request, "Allow", "POST");
+        problem_reply(request, 405, "METHOD_NOT_ALLOWED", NULL, hint,
+                      "Methods of a sandbox are called with POST, not %.20s", http_method(request));
+        return;
+    }
+    CLEANUP_TARGET struct target target = TARGET_INIT;
+    if (target_from_path(&target, request, segment, size) < 0)
+        return;
+    CLEANUP_BODY struct body body = BODY_INIT;
+    json_t *args = read_arguments(request, row, &body);
+    if (args)
+        worker_call_row(request, &worker->config, FACE_METHOD, row, &target, args, &body, NULL);
+}

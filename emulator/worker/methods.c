@@ -1,0 +1,307 @@
+/* The rows. Texts are read by people, in docs/api.md and in error messages: one sentence each. */
+#include "worker/methods.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "worker/nearest.h"
+
+/* Every call that runs in a session takes these three, wherever its options stand. */
+#define SESSION_OPTIONS                                                                            \
+    {"session", ARG_STRING, "sessionId", "id of the session to run in"},                           \
+        {"sessionId", ARG_STRING, NULL, "the same"},                                               \
+    {                                                                                              \
+        "enableDefaultSession", ARG_BOOLEAN, NULL,                                                 \
+            "false: without a session, each call on its own"                                       \
+    }
+
+static const struct option_row session_options[] = {SESSION_OPTIONS, {0}};
+
+static const struct option_row exec_options[] = {
+    {"cwd", ARG_STRING, NULL, "directory for this command only"},
+    {"env", ARG_VARIABLES, NULL, "variables for this command only; null values are skipped"},
+    {"timeout", ARG_NUMBER, "timeoutMs", "milliseconds after which the call fails"},
+    SESSION_OPTIONS,
+    {0}};
+
+static const struct option_row file_options[] = {
+    {"encoding", ARG_STRING, NULL, "`utf-8` or `base64`"}, SESSION_OPTIONS, {0}};
+
+static const struct option_row mkdir_options[] = {
+    {"recursive", ARG_BOOLEAN, NULL, "make missing parents too"}, SESSION_OPTIONS, {0}};
+
+static const struct option_row list_options[] = {
+    {"recursive", ARG_BOOLEAN, "options.recursive", "enter subdirectories"},
+    {"includeHidden", ARG_BOOLEAN, "options.includeHidden", "list names that begin with a dot"},
+    SESSION_OPTIONS,
+    {0}};
+
+static const struct option_row create_session_options[] = {
+    {"id", ARG_STRING, NULL, "id of the new session; one is made up without it"},
+    {"env", ARG_OBJECT, NULL, "variables of its shell; values that are not strings are dropped"},
+    {"cwd", ARG_STRING, NULL, "where its shell starts; `/workspace` without it"},
+    {"commandTimeoutMs", ARG_NUMBER, NULL, "timeout of commands that give none"},
+    {"name", ARG_STRING, NULL, "accepted and not used"},
+    {0}};
+
+static const struct option_row configure_options[] = {
+    {"sleepAfter", ARG_STRING_OR_NUMBER, NULL, "as `setSleepAfter`"},
+    {"keepAlive", ARG_BOOLEAN, NULL, "as `setKeepAlive`"},
+    {0}};
+
+/* The last parameter of file methods that have no other options. */
+#define SESSION_PARAM                                                                              \
+    {                                                                                              \
+        "session", ARG_SESSION, false, "id of the session, or an options object", "sessionId",     \
+            session_options                                                                        \
+    }
+
+/* What exec gives is the container's answer with the time that passed on this side: the container
+ * always says 0. The token that stands for "no session" is an internal of the SDK. */
+static json_t *shape_exec(json_t *result, const json_t *args, int64_t duration_ms)
+{
+    json_object_set_new(result, "duration", json_integer(duration_ms));
+    const char *session = json_string_value(json_object_get(result, "sessionId"));
+    if (session && strcmp(session, "__DISABLE_SESSION__") == 0)
+        json_object_del(result, "sessionId");
+    return result;
+}
+
+static json_t *shape_get_session(json_t *result, const json_t *args, int64_t duration_ms)
+{
+    json_decref(result);
+    return json_pack("{s:O}", "id", json_object_get(args, "sessionId"));
+}
+
+const struct method_row method_rows[] = {
+    {.name = "exec",
+     .kind = METHOD_OP,
+     .target = "POST /api/execute",
+     .in_session = true,
+     .params = {{"command", ARG_STRING, true, "what bash runs"},
+                {"options", ARG_OPTIONS, false, "see below", NULL, exec_options}},
+     .shape = shape_exec,
+     .what = "Runs a command and waits for its end. A command that fails is a result with its exit "
+             "code, not an error.",
+     .result = "{success, exitCode, stdout, stderr, command, duration, timestamp, sessionId?}",
+     .example = "[\"ls -la\", {\"cwd\": \"/workspace\", \"timeout\": 5000}]"},
+    {.name = "writeFile",
+     .kind = METHOD_OP,
+     .target = "POST /api/write",
+     .in_session = true,
+     .params = {{"path", ARG_STRING, true, "the file; missing directories are made"},
+                {"content", ARG_CONTENT, true, "all of its new content"},
+                {"options", ARG_OPTIONS, false, "see below", NULL, file_options}},
+     .what = "Writes a file, replacing what it held.",
+     .result = "{success, path, timestamp}",
+     .example = "[\"/workspace/app.py\", \"print(1)\\n\"]"},
+    {.name = "readFile",
+     .kind = METHOD_OP,
+     .target = "POST /api/read",
+     .in_session = true,
+     .params = {{"path", ARG_STRING, true, "the file"},
+                {"options", ARG_OPTIONS, false, "see below", NULL, file_options}},
+     .what = "Reads a file of at most 32 MiB. Without an encoding, binary types come as base64.",
+     .result = "{success, path, content, timestamp, encoding, isBinary, mimeType, size}",
+     .example = "[\"/workspace/app.py\", {\"encoding\": \"utf-8\"}]"},
+    {.name = "readFileStream",
+     .kind = METHOD_OP,
+     .target = "POST /api/read/stream",
+     .in_session = true,
+     .params = {{"path", ARG_STRING, true, "the file"}, SESSION_PARAM},
+     .what = "Reads a file of any size, piece by piece.",
+     .result = "server-sent events: metadata, chunk…, complete; or error",
+     .example = "[\"/workspace/big.bin\"]"},
+    {.name = "mkdir",
+     .kind = METHOD_OP,
+     .target = "POST /api/mkdir",
+     .in_session = true,
+     .params = {{"path", ARG_STRING, true, "the new directory"},
+                {"options", ARG_OPTIONS, false, "see below", NULL, mkdir_options}},
+     .what = "Makes a directory.",
+     .result = "{success, path, recursive, timestamp}",
+     .example = "[\"/workspace/a/b\", {\"recursive\": true}]"},
+    {.name = "deleteFile",
+     .aliases = {"rm"},
+     .kind = METHOD_OP,
+     .target = "POST /api/delete",
+     .in_session = true,
+     .params = {{"path", ARG_STRING, true, "the file; a directory is refused"}, SESSION_PARAM},
+     .what = "Deletes a file.",
+     .result = "{success, path, timestamp}",
+     .example = "[\"/workspace/app.py\"]"},
+    {.name = "renameFile",
+     .kind = METHOD_OP,
+     .target = "POST /api/rename",
+     .in_session = true,
+     .params = {{"oldPath", ARG_STRING, true, "what there is"},
+                {"newPath", ARG_STRING, true, "its new name"},
+                SESSION_PARAM},
+     .what = "Renames a file or directory, over what has the new name.",
+     .result = "{success, path, newPath, timestamp}",
+     .example = "[\"/workspace/a.txt\", \"/workspace/b.txt\"]"},
+    {.name = "moveFile",
+     .kind = METHOD_OP,
+     .target = "POST /api/move",
+     .in_session = true,
+     .params = {{"sourcePath", ARG_STRING, true, "what there is"},
+                {"destinationPath", ARG_STRING, true, "its new name, or a directory to move into"},
+                SESSION_PARAM},
+     .what = "Moves a file or directory.",
+     .result = "{success, path, newPath, timestamp}",
+     .example = "[\"/workspace/a.txt\", \"/tmp/a.txt\"]"},
+    {.name = "listFiles",
+     .aliases = {"readdir"},
+     .kind = METHOD_OP,
+     .target = "POST /api/list-files",
+     .in_session = true,
+     .params = {{"path", ARG_STRING, true, "the directory"},
+                {"options", ARG_OPTIONS, false, "see below", NULL, list_options}},
+     .what = "Lists a directory.",
+     .result = "{success, path, files: [{name, absolutePath, relativePath, type, size, modifiedAt, "
+               "mode, permissions}], count, timestamp}",
+     .example = "[\"/workspace\", {\"recursive\": true}]"},
+    {.name = "exists",
+     .kind = METHOD_OP,
+     .target = "POST /api/exists",
+     .in_session = true,
+     .params = {{"path", ARG_STRING, true, "what to look for"}, SESSION_PARAM},
+     .what = "Says whether a path exists. The result is an object, so test its `exists`.",
+     .result = "{success, path, exists, timestamp}",
+     .example = "[\"/workspace/app.py\"]"},
+    {.name = "createSession",
+     .kind = METHOD_OBJECT,
+     .target = "createSession",
+     .params = {{"options", ARG_OPTIONS, false, "see below", NULL, create_session_options}},
+     .what = "Starts a shell with its own directory and variables. Pass its id as `session`.",
+     .result = "{success, id, sessionId}",
+     .example = "[{\"id\": \"build\", \"cwd\": \"/tmp\", \"env\": {\"CI\": \"1\"}}]"},
+    {.name = "getSession",
+     .kind = METHOD_LOCAL,
+     .params = {{"sessionId", ARG_STRING, true, "the id"}},
+     .shape = shape_get_session,
+     .what = "Gives the handle of a session without a check that it exists: a session that does "
+             "not is made by the first call that names it.",
+     .result = "{id}",
+     .example = "[\"build\"]"},
+    {.name = "deleteSession",
+     .kind = METHOD_OBJECT,
+     .target = "deleteSession",
+     .params = {{"sessionId", ARG_STRING, true, "the id; the default session is refused"}},
+     .what = "Ends a session's shell and what it runs.",
+     .result = "{success, sessionId, timestamp}",
+     .example = "[\"build\"]"},
+    {.name = "setEnvVars",
+     .kind = METHOD_OBJECT,
+     .target = "setEnvVars",
+     .params = {{"envVars", ARG_VARIABLES, true, "names and values; null unsets"}, SESSION_PARAM},
+     .what = "Sets variables for the sandbox, or for one session when one is named.",
+     .result = "{success}",
+     .example = "[{\"API_URL\": \"http://localhost:9000\", \"DEBUG\": null}]"},
+    {.name = "getState",
+     .kind = METHOD_OBJECT,
+     .target = "getState",
+     .what = "Says what the container does. Does not start it and is no activity.",
+     .result = "{status: stopped, running, healthy or stopped_with_code, lastChange, exitCode?}",
+     .example = "[]"},
+    {.name = "start",
+     .kind = METHOD_OBJECT,
+     .target = "start",
+     .params = {{"options", ARG_OBJECT, false, "accepted and not used"}},
+     .what = "Starts the container. Every other call that needs it does so too.",
+     .result = "{success, status}",
+     .example = "[]"},
+    {.name = "stop",
+     .kind = METHOD_OBJECT,
+     .target = "stop",
+     .params = {{"signal", ARG_STRING_OR_NUMBER, false, "`SIGTERM` without it"}},
+     .what = "Stops the container: files, processes and sessions are gone, settings stay.",
+     .result = "{success}",
+     .example = "[]"},
+    {.name = "destroy",
+     .kind = METHOD_OBJECT,
+     .target = "destroy",
+     .what = "Ends the container at once. The id can be used again.",
+     .result = "{success}",
+     .example = "[]"},
+    {.name = "setSleepAfter",
+     .kind = METHOD_OBJECT,
+     .target = "setSleepAfter",
+     .params = {{"sleepAfter", ARG_STRING_OR_NUMBER, true,
+                 "`30s`, `10m`, `1h`, or a number of seconds"}},
+     .what = "Sets the idle time after which the container stops.",
+     .result = "{success}",
+     .example = "[\"5m\"]"},
+    {.name = "setKeepAlive",
+     .kind = METHOD_OBJECT,
+     .target = "setKeepAlive",
+     .params = {{"keepAlive", ARG_BOOLEAN, true, "whether to stay up when idle"}},
+     .what = "Turns the idle stop off or on.",
+     .result = "{success}",
+     .example = "[true]"},
+    {.name = "configure",
+     .kind = METHOD_OBJECT,
+     .target = "configure",
+     .params = {{"options", ARG_OPTIONS, true, "see below", NULL, configure_options}},
+     .what = "Sets several options of `getSandbox` at once; what is left out stays.",
+     .result = "{success}",
+     .example = "[{\"sleepAfter\": \"5m\", \"keepAlive\": false}]"},
+    {.name = "getContainerPlacementId",
+     .kind = METHOD_OBJECT,
+     .target = "getContainerPlacementId",
+     .what = "Gives the placement id, which no local container has.",
+     .result = "{placementId?}",
+     .example = "[]"},
+    {.name = "ping",
+     .kind = METHOD_OP,
+     .target = "GET /api/ping",
+     .what = "Asks the container whether it is well. Starts it.",
+     .result = "{success, status, timestamp}",
+     .example = "[]"},
+    {.name = "version",
+     .kind = METHOD_OP,
+     .target = "GET /api/version",
+     .what = "Gives the version of the container's image. Starts it.",
+     .result = "{success, version, timestamp}",
+     .example = "[]"},
+    {0}};
+
+static bool row_has_name(const struct method_row *row, const char *name)
+{
+    if (strcmp(row->name, name) == 0)
+        return true;
+    for (size_t i = 0; i < ALIASES_MAX && row->aliases[i]; i++) {
+        if (strcmp(row->aliases[i], name) == 0)
+            return true;
+    }
+    return false;
+}
+
+const struct method_row *method_find(const char *name)
+{
+    for (const struct method_row *row = method_rows; row->name; row++) {
+        if (row_has_name(row, name))
+            return row;
+    }
+    return NULL;
+}
+
+const char *method_nearest(const char *name)
+{
+    struct nearest nearest = nearest_to(name);
+    for (const struct method_row *row = method_rows; row->name; row++) {
+        nearest_try(&nearest, row->name);
+        for (size_t i = 0; i < ALIASES_MAX && row->aliases[i]; i++)
+            nearest_try(&nearest, row->aliases[i]);
+    }
+    return nearest.best;
+}
+
+int method_content_index(const struct method_row *row)
+{
+    for (int i = 0; i < PARAMS_MAX && row->params[i].name; i++) {
+        if (row->params[i].type == ARG_CONTENT)
+            return i;
+    }
+    return -1;
+}

@@ -1,0 +1,195 @@
+#include "worker/target.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/cleanup.h"
+#include "worker/problem.h"
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)tolower((unsigned char)c);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool is_utf8(const char *text)
+{
+    CLEANUP_JSON json_t *string = json_string(text);
+    return string != NULL;
+}
+
+char *target_decode(const char *from, size_t size)
+{
+    CLEANUP_FREE char *to = malloc(size + 1);
+    if (!to)
+        return NULL;
+    size_t length = 0;
+    for (size_t i = 0; i < size; i++) {
+        char c = from[i];
+        if (c == '%') {
+            int high = i + 2 < size ? hex_digit(from[i + 1]) : -1;
+            int low = high >= 0 ? hex_digit(from[i + 2]) : -1;
+            if (low < 0)
+                return NULL;
+            c = (char)(high * 16 + low);
+            i += 2;
+        }
+        if (c == '\0')
+            return NULL;
+        to[length++] = c;
+    }
+    to[length] = '\0';
+    return is_utf8(to) ? steal_pointer(&to) : NULL;
+}
+
+/* 1, 0 or, with an answer, -EINVAL; *to stays when there is no text. */
+static int parse_switch(struct http_request *request, const char *name, const char *text, int *to)
+{
+    if (!text)
+        return 0;
+    if (strcmp(text, "1") == 0 || strcasecmp(text, "true") == 0) {
+        *to = 1;
+    } else if (strcmp(text, "0") == 0 || strcasecmp(text, "false") == 0) {
+        *to = 0;
+    } else {
+        problem_reply(request, 400, "VALIDATION_FAILED", NULL, "Use 1, 0, true or false",
+                      "%s must be a boolean, not '%.100s'", name, text);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+/* A header, or the query parameter that stands for it. */
+static const char *either(struct http_request *request, const char *header, const char *query)
+{
+    const char *value = http_header(request, header);
+    return value && *value ? value : http_query(request, query);
+}
+
+static int normalize(struct target *target, struct http_request *request)
+{
+    int wanted = 0;
+    if (parse_switch(request, "normalizeId", http_query(request, "normalizeId"), &wanted) < 0)
+        return -EINVAL;
+    for (char *c = target->id; wanted && *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    return 0;
+}
+
+/* The options that both faces take, by header or query. */
+static int read_options(struct target *target, struct http_request *request)
+{
+    const char *keep = either(request, "X-Sandbox-KeepAlive", "keepAlive");
+    if (parse_switch(request, "keepAlive", keep, &target->options.keep_alive) < 0)
+        return -EINVAL;
+    const char *session =
+        either(request, "X-Sandbox-Enable-Default-Session", "enableDefaultSession");
+    if (parse_switch(request, "enableDefaultSession", session, &target->default_session) < 0)
+        return -EINVAL;
+    target->options.sleep_after = either(request, "X-Sandbox-Sleep-After", "sleepAfter");
+    target->class_name = either(request, "X-Sandbox-Class", "class");
+    return normalize(target, request);
+}
+
+int target_from_path(struct target *target, struct http_request *request, const char *segment,
+                     size_t size)
+{
+    target->id = target_decode(segment, size);
+    if (!target->id) {
+        problem_reply(request, 400, "VALIDATION_FAILED", NULL,
+                      "Percent-encode the id as UTF-8, for example with encodeURIComponent",
+                      "The sandbox id in the path is not percent-encoded text");
+        return -EINVAL;
+    }
+    return read_options(target, request);
+}
+
+/* The blank X-Session-Id of a client that fills all headers is the same as none. */
+static int read_session(struct target *target, struct http_request *request)
+{
+    const char *session = http_header(request, "X-Session-Id");
+    if (!session || session[strspn(session, " \t")] == '\0')
+        return 0;
+    if (!is_utf8(session)) {
+        problem_reply(request, 400, "VALIDATION_FAILED", NULL, NULL, "X-Session-Id is not UTF-8");
+        return -EINVAL;
+    }
+    target->session = session;
+    return 0;
+}
+
+int target_from_headers(struct target *target, struct http_request *request,
+                        const struct objects *objects)
+{
+    const char *id = either(request, "X-Sandbox-Id", "sandboxId");
+    if (!id || !*id)
+        id = "default";
+    if (!is_utf8(id)) {
+        problem_reply(request, 400, "VALIDATION_FAILED", NULL, NULL, "The sandbox id is not UTF-8");
+        return -EINVAL;
+    }
+    target->id = strdup(id);
+    if (!target->id || read_session(target, request) < 0 || read_options(target, request) < 0)
+        return -EINVAL;
+    /* The type is a short name for a class, when the project has such a class. */
+    const char *type = http_header(request, "X-Sandbox-Type");
+    if (!target->class_name && type && strcmp(type, "python") == 0 &&
+        objects_class(objects, "SandboxPython"))
+        target->class_name = "SandboxPython";
+    return 0;
+}
+
+int target_check(const struct target *target, struct http_request *request)
+{
+    const char *code = NULL;
+    struct error err = {0};
+    if (object_id_check(target->id, &code, &err) == 0)
+        return 0;
+    problem_reply(request, 400, "SECURITY_ERROR", json_pack("{s:s*}", "code", code),
+                  "Ids have 1 to 63 characters, no hyphen at either end, and are not a reserved "
+                  "word such as api or admin",
+                  "%s", err.text);
+    return -EINVAL;
+}
+
+static void reply_no_object(const struct target *target, struct http_request *request,
+                            const struct error *err)
+{
+    if (err->code == ENOENT)
+        problem_reply(request, 404, "CLASS_NOT_FOUND", NULL,
+                      "Classes come from containers[].class_name in the Wrangler configuration",
+                      "Class '%.100s' not found", target->class_name ? target->class_name : "");
+    else
+        problem_reply(request, 500, "INTERNAL_ERROR", NULL, NULL, "%s", err->text);
+}
+
+struct object *target_object(const struct target *target, struct http_request *request,
+                             struct objects *objects)
+{
+    if (target_check(target, request) < 0)
+        return NULL;
+    struct error err = {0};
+    struct object *object = objects_get(objects, target->class_name, target->id, &err);
+    if (!object) {
+        reply_no_object(target, request, &err);
+        return NULL;
+    }
+    int result = object_configure(object, &target->options, &err);
+    if (result == -EINVAL)
+        problem_reply(request, 400, "VALIDATION_FAILED", NULL,
+                      "sleepAfter is 30s, 10m, 1h or a number of seconds", "%s", err.text);
+    else if (result < 0)
+        problem_reply(request, 500, "INTERNAL_ERROR", NULL, NULL, "%s", err.text);
+    return result < 0 ? NULL : object;
+}
+
+void target_free(struct target *target)
+{
+    free(target->id);
+    target->id = NULL;
+}

@@ -1,0 +1,32 @@
+/* Layer 1: the built-in Worker. It has no state: a request becomes one call of an SDK method on a
+ * sandbox's object, and the result one answer. Three faces share the code: the method route
+ * (method_route.c), the /api routes (api.c) and the container's own API (face.c). */
+#ifndef SANDPIT_WORKER_WORKER_H
+#define SANDPIT_WORKER_WORKER_H
+
+#include "base/error.h"
+#include "clock/clock.h"
+#include "http/http.h"
+#include "objects/objects.h"
+
+struct worker;
+
+struct worker_config {
+    struct objects *objects;
+    struct clock *clock;
+    /* Answers GET and HEAD of "/" for clients that take text/html; NULL = plain text for all. */
+    void (*page)(void *arg, struct http_request *request);
+    void *page_arg;
+};
+
+/* Fails when a row of the method table names an operation that no layer below has. */
+struct worker *worker_new(const struct worker_config *config, struct error *err);
+/* After objects_shutdown() is done: no call may be in flight. */
+void worker_free(struct worker *worker);
+
+/* The handlers for OWNER_WORKER and OWNER_CONTAINER; arg is the struct worker. While the clock is
+ * being advanced, requests to a sandbox wait. */
+void worker_handle(void *arg, struct http_request *request);
+void face_handle(void *arg, struct http_request *request);
+
+#endif
