@@ -216,7 +216,7 @@ GREATEST_UNUSED_ int greatest_strings_equal(const char *expected, const char *go
         return 1;
     if (expected && got && strcmp(expected, got) == 0)
         return 1;
-    GREATEST_FPRINTF(GREATEST_STDOUT, "\nExpected: \"%s\"\n     Got: \"%s\"\n",
+    GREATEST_FPRINTF(GREATEST_STDOUT, "\nExpected: %s\n     Got: %s\n",
                      expected ? expected : "(null)", got ? got : "(null)");
     return 0;
 }
@@ -227,7 +227,7 @@ GREATEST_UNUSED_ int greatest_strings_equal_n(const char *expected, const char *
         return 1;
     if (expected && got && strncmp(expected, got, size) == 0)
         return 1;
-    GREATEST_FPRINTF(GREATEST_STDOUT, "\nExpected: \"%.*s\"\n     Got: \"%.*s\"\n", (int)size,
+    GREATEST_FPRINTF(GREATEST_STDOUT, "\nExpected: %.*s\n     Got: %.*s\n", (int)size,
                      expected ? expected : "(null)", (int)size, got ? got : "(null)");
     return 0;
 }

@@ -24,7 +24,7 @@ char *buf_reserve(struct buf *buf, size_t size, int *error)
         size_t capacity = buf->capacity ? buf->capacity : 64;
         while (capacity < need)
             capacity *= 2;
-        if (capacity > buf->max + 1)
+        if (capacity - 1 > buf->max)
             capacity = buf->max + 1;
         char *data = realloc(buf->data, capacity);
         if (!data) {
@@ -34,6 +34,7 @@ char *buf_reserve(struct buf *buf, size_t size, int *error)
         }
         buf->data = data;
         buf->capacity = capacity;
+        buf->data[buf->size] = '\0';
     }
     return buf->data + buf->size;
 }

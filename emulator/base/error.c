@@ -1,5 +1,6 @@
 #include "base/error.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,7 +34,7 @@ int error_errno(struct error *err, int code, const char *format, ...)
 int error_wrap(struct error *err, const char *format, ...)
 {
     if (!err)
-        return -1;
+        return -EIO; /* whoever gave no struct kept no number to repeat */
     char context[sizeof err->text];
     char inner[sizeof err->text];
     va_list args;

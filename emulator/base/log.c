@@ -30,7 +30,7 @@ static const struct style STYLES[] = {
     [LOG_NONE] = {"none", "", ""},
 };
 
-static enum log_level least = LOG_INFO;
+static enum log_level least = LOG_LOG;
 static enum log_format format_now = LOG_TEXT;
 static long long (*clock_now_ms)(void *arg);
 static void *clock_arg;

@@ -6,7 +6,8 @@
 
 #include <stdbool.h>
 
-enum log_level { LOG_DEBUG, LOG_INFO, LOG_LOG, LOG_WARN, LOG_ERROR, LOG_NONE };
+/* In wrangler's order: `log`, its default, says more than `info`. */
+enum log_level { LOG_DEBUG, LOG_LOG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_NONE };
 enum log_format { LOG_TEXT, LOG_JSON };
 
 void log_setup(enum log_level level, enum log_format format);

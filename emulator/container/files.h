@@ -25,7 +25,8 @@ void file_ask(struct file_job *file, enum rt_op op, struct rt_path how, agent_do
 
 /* FILE_NOT_FOUND with {path, operation}. */
 void file_missing(struct file_job *file, const char *operation, const char *what);
-/* The code of the errno with {path, operation, stderr}: "<what> '<path>': EISDIR: …, open '<path>'".
+/* The code of the errno with {path, operation, stderr}: "<what> '<path>': EISDIR: …, open
+ * '<path>'".
  */
 void file_failed(struct file_job *file, const char *operation, const char *what,
                  const char *system_call, int number);

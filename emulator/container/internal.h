@@ -105,6 +105,8 @@ json_t *job_interrupted_context(const char *op);
 /* Answers and leaves the job running. */
 void job_reply_error(struct job *job, enum code code, const char *operation, json_t *context,
                      const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* Lets the job's session go on; the job itself goes on too. */
+void job_leave_session(struct job *job);
 /* The runtime could not be asked because it is gone: then the job was ended as interrupted. */
 bool job_lost(struct job *job, const struct agent_answer *answer);
 

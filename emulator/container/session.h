@@ -33,8 +33,8 @@ struct session {
     bool broken;   /* it does not read any more, and its end is about to be told */
     bool starting; /* inside session_new() */
     int start_error;
-    struct job *creator;  /* to be told when the shell runs */
-    struct job *running;  /* holds the shell */
+    struct job *creator; /* to be told when the shell runs */
+    struct job *running; /* holds the shell */
     struct job *head, **tail;
     size_t waiting;
     struct timer kill_timer;
@@ -58,9 +58,9 @@ void session_pump(struct session *session);
 /* A job was answered but goes on: the time of the next one starts. */
 void session_passed_on(struct session *session);
 
-/* For the job that holds the session: runs `command` (and, when not NULL, `wrapper` around it, which
- * evaluates $__c and leaves the status in $__s). The pair is the job's until session_give_back().
- * -errno when the shell cannot be fed. */
+/* For the job that holds the session: runs `command` (and, when not NULL, `wrapper` around it,
+ * which evaluates $__c and leaves the status in $__s). The pair is the job's until
+ * session_give_back(). -errno when the shell cannot be fed. */
 int session_feed(struct session *session, const char *command, const char *wrapper,
                  struct fifos *fifos);
 /* `reusable`: no process holds the pair. */
@@ -78,8 +78,8 @@ void session_free(struct session *session);
 void session_fetch_fifos(struct session *session);
 /* Refuses everything that waits, first come first. */
 void session_refuse_all(struct session *session, const char *why);
-/* Those who waited for a shell that ended go on in a fresh one; a deletion first in line has nothing
- * left to delete. */
+/* Those who waited for a shell that ended go on in a fresh one; a deletion first in line has
+ * nothing left to delete. */
 void session_move_queue(struct session *from);
 /* The shell could not be fed: the job waits, first in line, until its end is told. */
 void session_requeue(struct session *session, struct job *job);

@@ -317,22 +317,43 @@ static const struct row {
     const char *method;
     const char *path;
     void (*run)(struct control *control, struct http_request *request, const char *id);
+    const char *what;
 } rows[] = {
-    {"GET", "/health", health},
-    {"GET", "/ready", ready},
-    {"GET", "/info", info},
-    {"GET", "/sandboxes", list_sandboxes},
-    {"GET", "/sandboxes/*", one_sandbox},
-    {"POST", "/sandboxes/*/stop", stop},
-    {"POST", "/sandboxes/*/destroy", destroy},
-    {"GET", "/clock", show_clock},
-    {"POST", "/clock/advance", advance},
-    {"POST", "/clock/next", next},
-    {"POST", "/clock/freeze", freeze},
-    {"POST", "/clock/resume", resume},
-    {"GET", "/events", events},
-    {"POST", "/reset", reset},
+    {"GET", "/health", health, "`{status}`: the process is alive"},
+    {"GET", "/ready", ready, "`{ready}`: a request would be served"},
+    {"GET", "/info", info, "`{version, sdkVersion, driver, pid, port, stateDirectory}`"},
+    {"GET", "/sandboxes", list_sandboxes, "`{sandboxes: […]}`, each as below"},
+    {"GET", "/sandboxes/*", one_sandbox,
+     "`{id, class, state, since, why, sleepAt, sleepAfterMs, inflight, lastActivity, keepAlive, "
+     "sessions, processes, ports, containerUrl}`; `?class=` names another class than the default"},
+    {"POST", "/sandboxes/*/stop", stop,
+     "ends the container (TERM, KILL after 10 s) and answers when it is gone; the next call starts "
+     "a fresh one"},
+    {"POST", "/sandboxes/*/destroy", destroy, "ends it at once and answers when it is gone"},
+    {"GET", "/clock", show_clock, "`{now, mode, offsetMs, pending: [{at, sandbox, kind}]}`"},
+    {"POST", "/clock/advance", advance,
+     "`{\"by\": \"10m\"}` or `{\"to\": \"2027-01-01T00:00:00Z\"}`: fires what is due on the way, "
+     "waits until it is over, answers `{now, settled, events}`; never goes back"},
+    {"POST", "/clock/next", next, "advances to the next pending timer"},
+    {"POST", "/clock/freeze", freeze, "stops the clock; advancing still works"},
+    {"POST", "/clock/resume", resume, "lets it run again"},
+    {"GET", "/events", events,
+     "the last 10,000 events, one JSON object in each line: `{v, seq, at, real, sandbox, runtime, "
+     "type, reason, data}`; `?after=seq`"},
+    {"POST", "/reset", reset, "destroys every sandbox and all storage, clock back to real time"},
 };
+
+int control_markdown(struct buf *to)
+{
+    int result = buf_adds(to, "| call | does |\n|---|---|\n");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && result >= 0; i++) {
+        const char *star = strchr(rows[i].path, '*');
+        int before = star ? (int)(star - rows[i].path) : (int)strlen(rows[i].path);
+        result = buf_addf(to, "| `%s " PREFIX "%.*s%s%s` | %s |\n", rows[i].method, before,
+                          rows[i].path, star ? "{id}" : "", star ? star + 1 : "", rows[i].what);
+    }
+    return result;
+}
 
 /* Whether the path is the row's; the segment at `*` goes to *id and *id_size. */
 static bool matches(const char *pattern, const char *path, const char **id, size_t *id_size)

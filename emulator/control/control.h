@@ -23,6 +23,9 @@ void control_free(struct control *control);
 /* The port is known only after the server has started. */
 void control_set_port(struct control *control, uint16_t port);
 
+/* Appends the control section of docs/api.md. */
+int control_markdown(struct buf *to);
+
 /* The handlers: OWNER_CONTROL, and the page at "/". */
 void control_handle(void *arg, struct http_request *request);
 void control_page(void *arg, struct http_request *request);

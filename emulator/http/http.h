@@ -36,6 +36,8 @@ struct http_config {
 
 struct http_server *http_new(struct loop *loop, const struct http_config *config,
                              struct error *err);
+/* Ends what is open: gone() and the streams' aborted() are called, so those behind them must still
+ * be there. */
 void http_free(struct http_server *server);
 uint16_t http_port(const struct http_server *server);
 

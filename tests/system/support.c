@@ -308,7 +308,7 @@ struct reply request_bytes(const struct emulator *emulator, const char *method, 
     struct reply reply = {0};
     char *head = NULL;
     char host[64] = "";
-    if (!headers || !strcasestr(headers, "Host:"))
+    if (!headers || (strncasecmp(headers, "Host:", 5) != 0 && !strcasestr(headers, "\r\nHost:")))
         snprintf(host, sizeof host, "Host: localhost:%d\r\n", emulator->port);
     int length =
         asprintf(&head, "%s %s HTTP/1.1\r\n%s%sContent-Length: %zu\r\nConnection: close\r\n\r\n",
@@ -419,6 +419,17 @@ int processes_with(const char *text)
     if (proc)
         closedir(proc);
     return count;
+}
+
+bool processes_become(const char *text, int count, int ms)
+{
+    long long end = now_ms() + ms;
+    while (processes_with(text) != count) {
+        if (now_ms() > end)
+            return false;
+        usleep(2000);
+    }
+    return true;
 }
 
 static char *slurp(FILE *file)

@@ -64,6 +64,8 @@ const char *header_of(const struct reply *reply, const char *name, char *to, siz
 
 /* How many processes have this text in their command line. */
 int processes_with(const char *text);
+/* Waits until there are `count` of them, at most `ms`. */
+bool processes_become(const char *text, int count, int ms);
 /* Runs argv with the emulator's environment; standard output into *out (malloc'd). Exit status. */
 int run_command(const struct emulator *emulator, const char *const *argv, char **out,
                 char **errors);

@@ -31,7 +31,7 @@ static struct reply method(const char *name, const char *arguments)
 
 static struct reply shell(const char *command)
 {
-    char body[512];
+    char body[1024];
     snprintf(body, sizeof body, "[\"%s\"]", command);
     return method("exec", body);
 }
@@ -236,7 +236,7 @@ TEST a_megabyte_with_every_escape_comes_back_the_same(void)
     size_t size = 1 << 20;
     char *text = malloc(size + 1);
     for (size_t i = 0; i < size; i++)
-        text[i] = i % 97 == 0 ? (char)(i / 97 % 31 + 1) : "plain \"quoted\" \\ text\n"[i % 23];
+        text[i] = i % 97 == 0 ? (char)(i / 97 % 31 + 1) : "plain \"quoted\" \\ text\n"[i % 22];
     text[size] = '\0';
     json_t *arguments = json_pack("[s, s]", "/workspace/mega.txt", text);
     char *body = json_dumps(arguments, JSON_ENSURE_ASCII);

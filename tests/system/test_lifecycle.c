@@ -71,7 +71,7 @@ TEST processes_and_shell_state_end_with_the_container(void)
     CLEANUP_REPLY struct reply a =
         call("procs", "exec", "[\"cd /tmp; export A=1; sleep 98765 & echo started\"]");
     ASSERT_STR_EQ("started", text_at(a.json, "stdout"));
-    ASSERT_EQ(1, processes_with("sleep 98765"));
+    ASSERT(processes_become("sleep 98765", 1, 5000));
     CLEANUP_REPLY struct reply ten = advance("10m");
     ASSERT_EQm("an advance answers when the tree is gone", 0, processes_with("sleep 98765"));
     CLEANUP_REPLY struct reply b = call("procs", "exec", "[\"pwd; echo ${A-none}\"]");
@@ -139,18 +139,13 @@ TEST options_and_identity_survive_a_restart_and_a_kill(void)
     PASS();
 }
 
-static bool nothing_left(void *arg)
-{
-    return processes_with(arg) == 0;
-}
-
 TEST a_killed_emulator_leaves_no_process_and_the_next_one_cleans_up(void)
 {
     CLEANUP_REPLY struct reply a =
         call("orphan", "exec", "[\"sleep 76543 & setsid sleep 76543 & echo ok\"]");
-    ASSERT_EQ(2, processes_with("sleep 76543"));
+    ASSERT(processes_become("sleep 76543", 2, 5000));
     emulator_kill(&emulator);
-    ASSERTm("gone within a second", eventually(nothing_left, "sleep 76543", 1000));
+    ASSERTm("gone within a second", processes_become("sleep 76543", 0, 1000));
     char mounts[64];
     snprintf(mounts, sizeof mounts, "%s", emulator.dir);
     const char *const grep[] = {"grep", "-c", mounts, "/proc/self/mounts", NULL};

@@ -314,7 +314,7 @@ TEST lower_levels_are_silent(void)
 
 TEST the_six_level_words_are_known(void)
 {
-    static const char *const words[] = {"debug", "info", "log", "warn", "error", "none"};
+    static const char *const words[] = {"debug", "log", "info", "warn", "error", "none"};
     for (int i = 0; i < 6; i++)
         ASSERT_EQ(i, log_level_parse(words[i]));
     ASSERT_EQ(-1, log_level_parse("verbose"));

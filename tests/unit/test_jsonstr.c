@@ -271,8 +271,27 @@ TEST the_maximum_is_met_exactly_and_failure_adds_nothing(void)
     PASS();
 }
 
+/* Long texts go through pieces of some kilobytes; what grows or is wide must cross their ends. */
+TEST nothing_is_lost_between_pieces(void)
+{
+    static const char tail[] = "\x01\xf0\x9f\x98\x80\xff\"end";
+    for (size_t plain = 4070; plain < 4110; plain++) {
+        char text[4200];
+        memset(text, 'x', plain);
+        memcpy(text + plain, tail, sizeof tail - 1);
+        size_t size = plain + sizeof tail - 1;
+        CLEANUP_BUF struct buf escaped = BUF_INIT(8192), clean = BUF_INIT(8192);
+        ASSERT_EQ(0, jsonstr_escape(&escaped, text, size));
+        ASSERT_STR_EQ("x\\u0001\xf0\x9f\x98\x80" FFFD "\\\"end", escaped.data + plain - 1);
+        ASSERT_EQ(0, jsonstr_clean(&clean, text, size, true));
+        ASSERT_STR_EQ("x\x01\xf0\x9f\x98\x80" FFFD "\"end", clean.data + plain - 1);
+    }
+    PASS();
+}
+
 SUITE(escaping)
 {
+    RUN_TEST(nothing_is_lost_between_pieces);
     RUN_TEST(only_what_must_be_is_escaped);
     RUN_TEST(each_maximal_part_becomes_one_replacement);
     RUN_TEST(nul_bytes_are_dropped_only_when_asked);

@@ -172,7 +172,7 @@ TEST cuts(const char *text, const char *member, int index, const char *inside, c
     CLEANUP_FREE char *left = NULL;
     ASSERT_EQm(text, 1, jsonstr_cut(text, strlen(text), member, index, 3, &found, &size, &left));
     ASSERT_EQm(text, strlen(inside), size);
-    ASSERT_STRN_EQm(text, inside, found, size);
+    ASSERT_MEM_EQm(text, inside, found, size);
     ASSERT_STR_EQ(rest, left);
     PASS();
 }

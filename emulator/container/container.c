@@ -1,0 +1,242 @@
+#include "container/container.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "container/internal.h"
+#include "container/output.h"
+#include "container/session.h"
+
+/* PROTOCOL A.3. Routes that are not served are not listed. */
+const struct op container_ops[] = {
+    {"ping", "GET", "/api/ping", op_ping, false},
+    {"version", "GET", "/api/version", op_version, false},
+    {"sessionCreate", "POST", "/api/session/create", op_session_create, false},
+    {"sessionList", "GET", "/api/session/list", op_session_list, false},
+    {"sessionDelete", "POST", "/api/session/delete", op_session_delete, false},
+    {"execute", "POST", "/api/execute", op_execute, false},
+    {"read", "POST", "/api/read", op_read, false},
+    {"readStream", "POST", "/api/read/stream", op_read_stream, false},
+    {"write", "POST", "/api/write", op_write, true},
+    {"delete", "POST", "/api/delete", op_delete, false},
+    {"rename", "POST", "/api/rename", op_rename, false},
+    {"move", "POST", "/api/move", op_move, false},
+    {"mkdir", "POST", "/api/mkdir", op_mkdir, false},
+    {"listFiles", "POST", "/api/list-files", op_list_files, false},
+    {"exists", "POST", "/api/exists", op_exists, false},
+    {NULL, NULL, NULL, NULL, false},
+};
+
+const struct op *container_op(const char *name)
+{
+    for (const struct op *op = container_ops; op->name; op++) {
+        if (strcmp(op->name, name) == 0)
+            return op;
+    }
+    return NULL;
+}
+
+void container_call(struct container *container, const struct op *op, struct call *call)
+{
+    if (container->closed || container->stopping || !container->agent) {
+        call_error(call, CODE_OPERATION_INTERRUPTED, NULL, job_interrupted_context(op->name),
+                   "The container is not running");
+        return;
+    }
+    op->run(container, call);
+}
+
+static void container_free(struct container *container)
+{
+    environment_free(&container->env);
+    free(container->hostname);
+    free(container->version);
+    free(container->gone_why);
+    free(container);
+}
+
+void container_settle(struct container *container)
+{
+    if (!container->gone_why || container->asked || container->closed)
+        return;
+    container->closed = container->lost = true;
+    loop_disarm(container->loop, &container->stop_timer);
+    while (container->jobs)
+        job_interrupted(container->jobs);
+    sessions_close(container);
+    drains_close(container);
+    if (container->events.gone)
+        container->events.gone(container->events.arg, container->gone_why);
+    container_free(container);
+}
+
+/* What the driver tells. */
+
+static void on_ready(void *arg, struct agent *agent)
+{
+    struct container *container = arg;
+    container->agent = agent;
+    if (container->events.ready)
+        container->events.ready(container->events.arg);
+}
+
+static void on_exited(void *arg, int pid, const struct rt_exit *how)
+{
+    struct container *container = arg;
+    for (struct proc *proc = container->procs; proc; proc = proc->next) {
+        if (proc->pid != pid)
+            continue;
+        container_drop_proc(container, proc);
+        proc->ended(proc, how);
+        return;
+    }
+}
+
+/* The agent may answer what it was asked only after this, with -EPIPE; container_settle() waits. */
+static void on_gone(void *arg, const char *why)
+{
+    struct container *container = arg;
+    container->lost = true;
+    container->instance = NULL;
+    container->gone_why = strdup(why ? why : "gone");
+    if (!container->gone_why)
+        container->gone_why = calloc(1, 1);
+    container_settle(container);
+}
+
+static int prepare(struct container *container, const struct container_spec *spec,
+                   struct driver *driver)
+{
+    container->hostname = strdup(spec->hostname ? spec->hostname : "");
+    container->version = strdup(spec->version ? spec->version : "unknown");
+    if (!container->hostname || !container->version)
+        return -ENOMEM;
+    int result = environment_add_list(&container->env, driver_environment(driver));
+    if (result == 0)
+        result = environment_set(&container->env, "SANDBOX_VERSION", container->version);
+    if (result == 0)
+        result = environment_add_json(&container->env, spec->env, true);
+    return result;
+}
+
+struct container *container_start(struct loop *loop, struct clock *clock, struct driver *driver,
+                                  const struct container_spec *spec, struct container_events events,
+                                  struct error *err)
+{
+    struct container *container = calloc(1, sizeof *container);
+    if (!container) {
+        error_errno(err, ENOMEM, "start container");
+        return NULL;
+    }
+    /* A shell's input is a pipe, where nothing else guards a write. PID 1 of a container starts
+     * with all signals at their defaults again. */
+    signal(SIGPIPE, SIG_IGN);
+    container->loop = loop;
+    container->clock = clock;
+    container->events = events;
+    if (prepare(container, spec, driver) < 0) {
+        error_errno(err, ENOMEM, "start container");
+        container_free(container);
+        return NULL;
+    }
+    struct instance_spec instance = {spec->hostname, spec->python, spec->upper_bytes};
+    struct instance_events tell = {on_ready, on_exited, on_gone, container};
+    container->instance = driver_start(driver, &instance, tell, err);
+    if (!container->instance) {
+        error_wrap(err, "start container");
+        container_free(container);
+        return NULL;
+    }
+    return container;
+}
+
+void container_kill(struct container *container)
+{
+    container->stopping = true;
+    if (container->instance)
+        instance_kill(container->instance);
+}
+
+static void stop_answered(void *arg, struct agent_answer *answer)
+{
+    container_kill(arg);
+}
+
+static void stop_overdue(void *arg)
+{
+    container_kill(arg);
+}
+
+void container_stop(struct container *container, int grace_ms)
+{
+    if (container->stopping)
+        return;
+    container->stopping = true;
+    if (!container->agent || grace_ms <= 0) {
+        container_kill(container);
+        return;
+    }
+    container->stop_timer = (struct timer){.fire = stop_overdue, .arg = container};
+    if (loop_arm(container->loop, &container->stop_timer, MS_NS(grace_ms)) < 0) {
+        container_kill(container);
+        return;
+    }
+    ask_signal(container, 0, SIGTERM, RT_SIGNAL_ALL, stop_answered, container);
+}
+
+/* Processes. */
+
+void container_add_proc(struct container *container, struct proc *proc)
+{
+    proc->next = container->procs;
+    container->procs = proc;
+}
+
+void container_drop_proc(struct container *container, struct proc *proc)
+{
+    for (struct proc **at = &container->procs; *at; at = &(*at)->next) {
+        if (*at == proc) {
+            *at = proc->next;
+            break;
+        }
+    }
+    proc->pid = 0;
+}
+
+void container_note(struct container *container, const char *type, json_t *data)
+{
+    if (container->events.note)
+        container->events.note(container->events.arg, type, data);
+    else
+        json_decref(data);
+}
+
+json_t *container_describe(const struct container *container)
+{
+    json_int_t processes = 0;
+    for (const struct proc *proc = container->procs; proc; proc = proc->next)
+        processes++;
+    json_t *ids = sessions_ids(container);
+    processes -= (json_int_t)json_array_size(ids);
+    return json_pack("{s:o,s:I}", "sessions", ids, "processes", processes > 0 ? processes : 0);
+}
+
+/* Small operations. */
+
+void op_ping(struct container *container, struct call *call)
+{
+    call_result(call, json_pack("{s:b,s:s,s:o}", "success", 1, "status", "healthy", "timestamp",
+                                clock_timestamp(container->clock)));
+}
+
+void op_version(struct container *container, struct call *call)
+{
+    const char *version = environment_get(&container->env, "SANDBOX_VERSION");
+    call_result(call,
+                json_pack("{s:b,s:s,s:o}", "success", 1, "version", version ? version : "unknown",
+                          "timestamp", clock_timestamp(container->clock)));
+}

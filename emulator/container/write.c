@@ -1,0 +1,246 @@
+/* POST /api/write. The content is checked as a whole before the file is opened, so that bad input
+ * loses nothing, and is then decoded piece by piece straight into the descriptor. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/jsonstr.h"
+#include "container/files.h"
+
+#define OPERATION "file.write"
+#define FAILED "Failed to write file"
+
+enum {
+    PIECE = 64 * 1024,
+    /* Written in one turn of the loop. */
+    TURN_MAX = 2 * 1024 * 1024,
+};
+
+struct write_job {
+    struct file_job file;
+    const char *from, *end; /* what is still to be written */
+    bool escaped;           /* `from` is the inside of a JSON string literal */
+    bool base64;            /* `from` is base64 in whole groups of four */
+    char tail[2];           /* the last one or two bytes of base64, decoded */
+    size_t tail_size;
+    struct buf unescaped; /* base64 that was escaped, which is rare */
+    int fd;
+    struct task task;
+};
+
+static char piece[PIECE];
+
+static void write_release(struct job *job)
+{
+    struct write_job *write_job = (struct write_job *)job;
+    loop_cancel(job->container->loop, &write_job->task);
+    if (write_job->fd >= 0)
+        close(write_job->fd);
+    buf_free(&write_job->unescaped);
+}
+
+/* The next bytes of the file in `piece`; 0 at the end. */
+static long next_piece(struct write_job *job, const char **bytes)
+{
+    *bytes = piece;
+    if (job->escaped)
+        return jsonstr_unescape(&job->from, job->end, piece, sizeof piece);
+    if (!job->base64) {
+        size_t left = (size_t)(job->end - job->from);
+        *bytes = job->from;
+        size_t size = left < PIECE ? left : PIECE;
+        job->from += size;
+        return (long)size;
+    }
+    long size =
+        job->from < job->end ? base64_decode(&job->from, job->end, piece, sizeof piece / 3 * 3) : 0;
+    if (size == 0 && job->tail_size) {
+        size = (long)job->tail_size;
+        *bytes = job->tail;
+        job->tail_size = 0;
+    }
+    return size;
+}
+
+static int write_all(int fd, const char *bytes, size_t size)
+{
+    while (size > 0) {
+        ssize_t put = write(fd, bytes, size);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return -errno;
+        bytes += put;
+        size -= (size_t)put;
+    }
+    return 0;
+}
+
+static void write_some(void *arg)
+{
+    struct write_job *job = arg;
+    size_t written = 0;
+    const char *bytes;
+    long size = 0;
+    int result = 0;
+    while (result == 0 && written < TURN_MAX && (size = next_piece(job, &bytes)) > 0) {
+        result = write_all(job->fd, bytes, (size_t)size);
+        written += (size_t)size;
+    }
+    if (result < 0) {
+        file_failed(&job->file, OPERATION, FAILED, "write", -result);
+    } else if (size > 0) {
+        loop_defer(job->file.job.container->loop, &job->task);
+    } else {
+        struct job *base = &job->file.job;
+        job_result(base, json_pack("{s:b,s:s,s:o}", "success", 1, "path", job->file.path,
+                                   "timestamp", job_timestamp(base)));
+    }
+}
+
+static void opened(void *arg, struct agent_answer *answer)
+{
+    struct write_job *job = arg;
+    if (job_lost(&job->file.job, answer))
+        return;
+    /* What the runtime says of FIFOs, sockets and devices. */
+    if (answer->value == -EINVAL || answer->value == -ENXIO) {
+        file_wrong(&job->file, OPERATION, FAILED, "not a regular file");
+        return;
+    }
+    if (answer->value < 0) {
+        file_failed(&job->file, OPERATION, FAILED, "open", -answer->value);
+        return;
+    }
+    job->fd = steal_fd(&answer->fds[0]);
+    write_some(job);
+}
+
+static void write_begin(struct job *job)
+{
+    struct rt_path how = {
+        .flags = RT_PARENTS, .open_flags = O_WRONLY | O_CREAT | O_TRUNC, .mode = 0644};
+    file_ask((struct file_job *)job, RT_OPEN, how, opened);
+}
+
+static const struct job_kind write_kind = {
+    .op = "write",
+    .size = sizeof(struct write_job),
+    .begin = write_begin,
+    .refuse = file_refuse,
+    .release = write_release,
+};
+
+/* Content. */
+
+static bool is_base64(char c)
+{
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' ||
+           c == '/';
+}
+
+/* As lenient as the original: padding may be missing, and a lone last character is dropped. */
+static bool check_base64(struct write_job *job)
+{
+    while (job->end > job->from && job->end[-1] == '=')
+        job->end--;
+    for (const char *c = job->from; c < job->end; c++) {
+        if (!is_base64(*c))
+            return false;
+    }
+    size_t rest = (size_t)(job->end - job->from) % 4;
+    job->end -= rest;
+    if (rest < 2)
+        return true;
+    /* Filled up to a whole group, so that surplus bits of the last character do not matter. */
+    char group[4] = {'A', 'A', 'A', 'A'};
+    memcpy(group, job->end, rest);
+    const char *at = group;
+    char bytes[4];
+    if (base64_decode(&at, group + 4, bytes, sizeof bytes) != 3)
+        return false;
+    memcpy(job->tail, bytes, rest - 1);
+    job->tail_size = rest - 1;
+    return true;
+}
+
+/* 0, or -1 when the literal is not valid JSON, or -ENOMEM. */
+static int check_literal(struct write_job *job)
+{
+    const char *from = job->from;
+    long size;
+    while ((size = jsonstr_unescape(&from, job->end, piece, sizeof piece)) > 0) {
+        if (job->base64 && buf_add(&job->unescaped, piece, (size_t)size) < 0)
+            return -ENOMEM;
+    }
+    return size < 0 ? -1 : 0;
+}
+
+static bool refuse_content(struct write_job *job, const char *code, const char *why)
+{
+    job_error(&job->file.job, CODE_VALIDATION_FAILED, NULL,
+              arg_invalid_context("content", why, code), "Invalid content for '%s': %s",
+              job->file.path, why);
+    return false;
+}
+
+static bool prepare_escaped(struct write_job *job)
+{
+    size_t size = (size_t)(job->end - job->from);
+    /* Base64 has nothing to escape but slashes, which few do: then it is used where it lies. */
+    if (job->base64 && !memchr(job->from, '\\', size))
+        return true;
+    job->unescaped = BUF_INIT(size);
+    int result = check_literal(job);
+    if (result == -ENOMEM) {
+        file_wrong(&job->file, OPERATION, FAILED, "out of memory");
+        return false;
+    }
+    if (result < 0)
+        return refuse_content(job, "INVALID_STRING", "not a valid JSON string");
+    job->escaped = !job->base64;
+    if (job->base64) {
+        job->from = buf_text(&job->unescaped);
+        job->end = job->from + job->unescaped.size;
+    }
+    return true;
+}
+
+static bool prepare_content(struct write_job *job, const struct call *call)
+{
+    json_t *content = json_object_get(call->args, "content");
+    if (call->content) {
+        job->from = call->content;
+        job->end = call->content + call->content_size;
+        if (!prepare_escaped(job))
+            return false;
+    } else if (json_is_string(content)) {
+        job->from = json_string_value(content);
+        job->end = job->from + json_string_length(content);
+    } else if (!content || json_is_null(content)) {
+        file_wrong(&job->file, OPERATION, FAILED, "no content given");
+        return false;
+    } else {
+        return refuse_content(job, "INVALID_TYPE", "'content' must be a string");
+    }
+    if (job->base64 && !check_base64(job))
+        return refuse_content(job, "INVALID_BASE64", "Invalid base64 characters");
+    return true;
+}
+
+void op_write(struct container *container, struct call *call)
+{
+    const char *encoding = "";
+    if (!arg_text(call, "encoding", false, &encoding))
+        return;
+    struct write_job *job = file_job_new(container, call, &write_kind, "path", NULL);
+    if (!job)
+        return;
+    job->fd = -1;
+    job->task = (struct task){.run = write_some, .arg = job};
+    job->base64 = strcmp(encoding, "base64") == 0;
+    if (prepare_content(job, call))
+        file_submit(&job->file);
+}

@@ -1,0 +1,66 @@
+/* One strict check of a request head, after RFC 9112, used twice: on the bytes that a new
+ * connection sent (head_check), and on the parsed values of every later request of a kept-alive one
+ * (head_start, head_field, head_finish). Pure: no allocation, no I/O, never reads past the size. */
+#ifndef SANDPIT_HTTP_HEAD_H
+#define SANDPIT_HTTP_HEAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { HEAD_MAX = 16 * 1024, HEAD_TARGET_MAX = 8 * 1024, HEAD_FIELDS_MAX = 100 };
+
+/* Bytes of somebody else's; at == NULL means "not there". */
+struct span {
+    const char *at;
+    size_t size;
+};
+
+struct head {
+    struct span method;
+    struct span target; /* as sent */
+    struct span path;   /* "/…", or "*" with OPTIONS */
+    struct span query;  /* without the question mark */
+    struct span host;   /* the Host field, or the authority of an HTTP/1.0 absolute target */
+    struct span origin;
+    struct span fetch_site, fetch_mode, fetch_dest; /* Sec-Fetch-… */
+    struct span authorization;
+    struct span connection, upgrade;
+    struct span content_length, transfer_encoding;
+    int64_t length; /* of the body; -1 when not said */
+    bool chunked;
+    int minor;             /* HTTP/1.minor */
+    unsigned fields;       /* how many */
+    size_t size;           /* of the head, with its empty line */
+    struct span authority; /* of an absolute target */
+};
+
+/* Why something is not served, as the client is told. */
+struct refusal {
+    int status;
+    const char *code;
+    const char *error;
+    const char *hint; /* or NULL */
+};
+
+enum head_state { HEAD_INCOMPLETE, HEAD_BAD, HEAD_COMPLETE };
+
+/* Looks at the first `size` bytes of a connection. With HEAD_BAD, *why says what is wrong. */
+enum head_state head_check(const char *data, size_t size, struct head *head,
+                           const struct refusal **why);
+
+/* The same rules, part by part. NULL when the part is fine. */
+const struct refusal *head_start(struct head *head, struct span method, struct span target,
+                                 struct span version);
+const struct refusal *head_field(struct head *head, struct span name, struct span value);
+const struct refusal *head_finish(struct head *head);
+
+/* The refusal of a head whose lines do not add up. */
+const struct refusal *head_bad_line(void);
+
+bool span_is(struct span span, const char *text);   /* ignoring case */
+bool span_same(struct span a, struct span b);       /* ignoring case */
+struct span span_of(const char *text);              /* NULL gives a missing span */
+bool span_number(struct span span, int64_t *value); /* digits only, at most 2^63-1 */
+
+#endif

@@ -1,0 +1,136 @@
+/* What the files of the front door share: the server, its limits, and a request. */
+#ifndef SANDPIT_HTTP_INTERNAL_H
+#define SANDPIT_HTTP_INTERNAL_H
+
+#include <microhttpd.h>
+#include <netinet/in.h>
+
+#include "http/expire.h"
+#include "http/head.h"
+#include "http/http.h"
+#include "http/owner.h"
+
+struct http_limits {
+    int head_ms;              /* from the connection to the end of its first head */
+    int idle_ms;              /* from an answer to the end of the next head */
+    int body_ms;              /* between two pieces of a body */
+    int linger_ms;            /* for reading and dropping after a refusal */
+    int backoff_ms;           /* without accepting, when there are no descriptors left */
+    unsigned waiting_max;     /* connections whose first head is not there yet */
+    unsigned connections_max; /* connections that libmicrohttpd has; 0 = from RLIMIT_NOFILE */
+    size_t body_max;
+    size_t linger_max; /* bytes dropped after a refusal */
+};
+extern const struct http_limits http_limits_default;
+
+struct http_server *http_new_limited(struct loop *loop, const struct http_config *config,
+                                     const struct http_limits *limits, struct error *err);
+
+/* A listening socket; fd -1 = none. */
+struct listener {
+    struct http_server *server;
+    struct watch watch;
+    int fd;
+};
+
+struct http_server {
+    struct loop *loop;
+    struct http_config config; /* ip and token are copies of ours */
+    struct http_limits limits;
+    struct owner_rules rules;
+
+    /* The door. */
+    struct listener listeners[2];
+    uint16_t port;
+    struct timer backoff;
+    struct expire heads, lingers;
+
+    /* libmicrohttpd. */
+    struct MHD_Daemon *daemon;
+    struct watch ready;
+    struct timer timeout;
+    struct task pump;
+    bool running, again;
+    struct expire idle, bodies;
+    unsigned connections;
+    struct http_request *requests;
+
+    char date[96]; /* the text for date_second */
+    int64_t date_second;
+};
+
+/* A connection of libmicrohttpd's; its deadline is on server->idle or server->bodies. */
+struct connection {
+    struct expire_node deadline;
+    struct http_server *server;
+    int fd;
+};
+
+enum phase { PHASE_HEAD, PHASE_BODY, PHASE_HANDLED, PHASE_ANSWERED, PHASE_REFUSED };
+
+struct pair {
+    char *name, *value;
+};
+
+struct http_request {
+    struct http_server *server;
+    struct http_request *next, *previous;
+    struct MHD_Connection *mhd;
+    struct connection *connection;
+    enum phase phase;
+    bool handling;  /* inside config.handle() */
+    bool suspended; /* libmicrohttpd does not look at the connection */
+    bool left;      /* the client is gone */
+    struct head head;
+    struct owner_answer owner;
+    size_t counted; /* bytes of the head, as its parts add up */
+    const struct refusal *fault;
+    struct buf body;
+    int64_t started_ns;
+    struct watch watch; /* for the client leaving while the connection is suspended */
+    void (*gone)(void *arg);
+    void *gone_arg;
+    struct pair *headers; /* of the answer */
+    unsigned header_count;
+    struct MHD_Response *response; /* until it is queued */
+    int status;
+    struct stream *stream;
+    struct pair *query; /* decoded; names and values point into query_text */
+    unsigned query_count;
+    char *query_text;
+    char *host; /* Host as a string */
+    char target[];
+};
+
+/* listen.c: fills server->listeners and server->port. */
+int listen_open(struct http_server *server, struct error *err);
+void listen_close(struct http_server *server);
+
+/* door.c */
+int door_open(struct http_server *server, struct error *err);
+void door_close(struct http_server *server);
+/* Answers with the refusal, then reads and drops for a while so that the client sees it. Takes fd.
+ */
+void door_refuse(struct http_server *server, int fd, const struct refusal *why);
+
+/* server.c */
+void server_add(struct http_server *server, int fd, const struct sockaddr *from, socklen_t size);
+void server_suspend(struct http_request *request);
+/* Lets libmicrohttpd look at the request's connection again, soon. */
+void server_resume(struct http_request *request);
+
+/* request.c */
+struct http_request *request_new(struct http_server *server, const char *target);
+void request_free(struct http_request *request);
+/* Checks the head of a request from what libmicrohttpd made of it, and finds its owner. */
+bool request_check(struct http_request *request, const char *method, const char *version,
+                   struct refusal *why);
+
+/* Whether this libmicrohttpd takes heads that are not well-formed, which is so before 1.0. */
+bool request_parser_is_lenient(void);
+
+/* reply.c */
+const char *reply_date(struct http_server *server);
+void reply_log(const struct http_request *request, int status);
+
+#endif

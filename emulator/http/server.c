@@ -1,0 +1,446 @@
+/* libmicrohttpd, driven from our loop: it parses and writes; the sockets come from the door. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/journal.h"
+#include "base/log.h"
+#include "http/internal.h"
+
+enum {
+    RUNS_PER_WAKE = 64,
+    CONNECTION_MEMORY = 64 * 1024, /* half of it is what one read can take */
+    WRITE_STALL_S = 255,           /* a client that takes no byte for so long is dropped */
+    EARLY_RESERVE = 1024 * 1024,
+};
+
+const struct http_limits http_limits_default = {
+    .head_ms = 10000,
+    .idle_ms = 60000,
+    .body_ms = 30000,
+    .linger_ms = 2000,
+    .backoff_ms = 100,
+    .waiting_max = 1024,
+    .body_max = 64 * 1024 * 1024,
+    .linger_max = 96 * 1024 * 1024,
+};
+
+static const struct refusal too_large = {413, "BODY_TOO_LARGE",
+                                         "the request body is larger than 64 MiB", NULL};
+static const struct refusal no_memory = {503, "OUT_OF_MEMORY", "out of memory", NULL};
+
+/* Running. */
+
+static void arm_timeout(struct http_server *server, MHD_UNSIGNED_LONG_LONG ms)
+{
+    int64_t in_ns = MS_NS(ms > 3600000 ? 3600000 : (int64_t)ms);
+    /* An earlier timer stays: it costs one run too many now and then, and saves work each time. */
+    if (!timer_armed(&server->timeout) || server->timeout.due_ns > loop_now_ns() + in_ns)
+        loop_arm(server->loop, &server->timeout, in_ns);
+}
+
+/* Runs libmicrohttpd until it is quiet; a resume is only seen by the run after it. */
+static void pump(void *arg)
+{
+    struct http_server *server = arg;
+    if (server->running) {
+        server->again = true;
+        return;
+    }
+    server->running = true;
+    MHD_UNSIGNED_LONG_LONG timeout = 0;
+    for (int i = 0; i < RUNS_PER_WAKE; i++) {
+        server->again = false;
+        MHD_run(server->daemon);
+        bool waits = MHD_get_timeout(server->daemon, &timeout) == MHD_YES;
+        if (server->again || (waits && timeout == 0))
+            continue;
+        if (waits)
+            arm_timeout(server, timeout);
+        server->running = false;
+        return;
+    }
+    server->running = false;
+    loop_defer(server->loop, &server->pump);
+}
+
+static void pump_ready(void *arg, uint32_t events)
+{
+    pump(arg);
+}
+
+static void pump_soon(struct http_server *server)
+{
+    if (server->running)
+        server->again = true;
+    else
+        loop_defer(server->loop, &server->pump);
+}
+
+void server_add(struct http_server *server, int fd, const struct sockaddr *from, socklen_t size)
+{
+    if (MHD_add_connection(server->daemon, fd, from, size) != MHD_YES)
+        log_debug("connection not taken: %s", strerror(errno));
+    pump_soon(server);
+}
+
+/* Suspending, and noticing that the client left meanwhile. */
+
+static void client_left(struct http_request *request)
+{
+    loop_unwatch(request->server->loop, &request->watch);
+    request->left = true;
+    if (request->phase == PHASE_HANDLED && !request->response && request->gone) {
+        void (*gone)(void *arg) = request->gone;
+        request->gone = NULL;
+        gone(request->gone_arg);
+    }
+    if (request->stream) {
+        struct stream *stream = request->stream;
+        request->stream = NULL;
+        stream_abort(stream);
+    }
+}
+
+static void watch_ready(void *arg, uint32_t events)
+{
+    struct http_request *request = arg;
+    client_left(request);
+    server_resume(request);
+}
+
+void server_suspend(struct http_request *request)
+{
+    request->suspended = true;
+    MHD_suspend_connection(request->mhd);
+    if (request->watch.fd >= 0)
+        return;
+    request->watch = (struct watch){.ready = watch_ready, .arg = request, .fd = -1};
+    int result =
+        loop_watch(request->server->loop, &request->watch, request->connection->fd, EPOLLRDHUP);
+    if (result < 0)
+        log_debug("a client that leaves will not be noticed: %s", strerror(-result));
+}
+
+void server_resume(struct http_request *request)
+{
+    if (!request->suspended)
+        return;
+    request->suspended = false;
+    MHD_resume_connection(request->mhd);
+    pump_soon(request->server);
+}
+
+/* Connections and their deadlines. */
+
+static void connection_expired(struct expire_node *node)
+{
+    struct connection *connection = (struct connection *)node;
+    /* libmicrohttpd owns the socket and closes it when it reads the end. */
+    shutdown(connection->fd, SHUT_RDWR);
+}
+
+static void connection_notify(void *arg, struct MHD_Connection *mhd, void **context,
+                              enum MHD_ConnectionNotificationCode code)
+{
+    struct http_server *server = arg;
+    struct connection *connection = *context;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        server->connections++;
+        *context = connection = calloc(1, sizeof *connection);
+        if (!connection)
+            return;
+        connection->server = server;
+        connection->fd =
+            MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+        expire_start(&server->idle, &connection->deadline);
+        return;
+    }
+    server->connections--;
+    if (connection)
+        expire_stop(&connection->deadline);
+    free(connection);
+}
+
+/* Requests. */
+
+static void *begin(void *arg, const char *target, struct MHD_Connection *mhd)
+{
+    struct http_request *request = request_new(arg, target);
+    if (!request)
+        return NULL;
+    request->mhd = mhd;
+    request->connection =
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+    return request;
+}
+
+static void completed(void *arg, struct MHD_Connection *mhd, void **context,
+                      enum MHD_RequestTerminationCode code)
+{
+    struct http_request *request = *context;
+    *context = NULL;
+    if (!request)
+        return;
+    struct connection *connection = request->connection;
+    client_left(request);
+    request_free(request);
+    if (connection)
+        expire_start(&connection->server->idle, &connection->deadline);
+}
+
+/* libmicrohttpd can answer early only by closing at once, and the reset that follows when the
+ * client is still sending may overtake the answer. So the answer and the slow close are the door's,
+ * on a second descriptor of the socket. */
+static enum MHD_Result refuse(struct http_request *request, const struct refusal *why)
+{
+    request->phase = PHASE_REFUSED;
+    if (request->started_ns)
+        reply_log(request, why->status);
+    else
+        log_info("refused a request: %d %s", why->status, why->code);
+    int fd = fcntl(request->connection->fd, F_DUPFD_CLOEXEC, 0);
+    if (fd >= 0)
+        door_refuse(request->server, fd, why);
+    return MHD_NO;
+}
+
+static void note(struct http_request *request)
+{
+    struct http_server *server = request->server;
+    char what[256];
+    snprintf(what, sizeof what, "%.32s %.200s", http_method(request), http_path(request));
+    journal_note(JOURNAL_REQUEST, server->config.now_ms(server->config.now_arg), "", what);
+}
+
+static enum MHD_Result head_arrived(struct http_request *request, const char *method,
+                                    const char *version)
+{
+    struct http_server *server = request->server;
+    struct head *head = &request->head;
+    struct refusal why;
+    expire_stop(&request->connection->deadline);
+    if (!request_check(request, method, version, &why))
+        return refuse(request, &why);
+    request->started_ns = loop_now_ns();
+    if (head->length > (int64_t)server->limits.body_max)
+        return refuse(request, &too_large);
+    request->phase = PHASE_BODY;
+    note(request);
+    if (head->length <= 0 && !head->chunked)
+        return MHD_YES;
+    expire_start(&server->bodies, &request->connection->deadline);
+    size_t reserve = head->length > EARLY_RESERVE ? EARLY_RESERVE : (size_t)head->length;
+    if (head->length > 0 && !buf_reserve(&request->body, reserve, NULL))
+        return refuse(request, &no_memory);
+    return MHD_YES;
+}
+
+static enum MHD_Result body_arrived(struct http_request *request, const char *data, size_t *size)
+{
+    int result = buf_add(&request->body, data, *size);
+    if (result < 0)
+        return refuse(request, result == -EMSGSIZE ? &too_large : &no_memory);
+    *size = 0;
+    expire_start(&request->server->bodies, &request->connection->deadline);
+    return MHD_YES;
+}
+
+static enum MHD_Result queue(struct http_request *request)
+{
+    struct MHD_Response *response = request->response;
+    request->response = NULL;
+    request->phase = PHASE_ANSWERED;
+    enum MHD_Result result = MHD_queue_response(request->mhd, (unsigned)request->status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+static enum MHD_Result handle(struct http_request *request)
+{
+    const struct http_config *config = &request->server->config;
+    expire_stop(&request->connection->deadline);
+    request->phase = PHASE_HANDLED;
+    request->handling = true;
+    config->handle[request->owner.owner](config->arg, request);
+    request->handling = false;
+    if (request->response)
+        return queue(request);
+    if (request->left) /* there was no memory for an answer */
+        return MHD_NO;
+    server_suspend(request);
+    return MHD_YES;
+}
+
+/* Called with the head, with each piece of the body, with its end, and after each resume. */
+static enum MHD_Result access_handler(void *arg, struct MHD_Connection *mhd, const char *url,
+                                      const char *method, const char *version, const char *data,
+                                      size_t *size, void **context)
+{
+    struct http_request *request = *context;
+    if (!request || !request->connection)
+        return MHD_NO;
+    switch (request->phase) {
+    case PHASE_HEAD:
+        return head_arrived(request, method, version);
+    case PHASE_BODY:
+        return *size ? body_arrived(request, data, size) : handle(request);
+    case PHASE_HANDLED:
+        if (request->response)
+            return queue(request);
+        return request->left ? MHD_NO : MHD_YES;
+    case PHASE_ANSWERED:
+        return MHD_YES;
+    case PHASE_REFUSED:
+        break;
+    }
+    return MHD_NO;
+}
+
+/* Starting and stopping. */
+
+static size_t keep_escapes(void *arg, struct MHD_Connection *mhd, char *text)
+{
+    return strlen(text);
+}
+
+static void log_line(void *arg, const char *format, va_list args)
+{
+    char line[256];
+    if (!log_enabled(LOG_DEBUG))
+        return;
+    vsnprintf(line, sizeof line, format, args);
+    line[strcspn(line, "\n")] = '\0';
+    log_debug("libmicrohttpd: %s", line);
+}
+
+/* Leaves descriptors for sandboxes, storage and streams. */
+static unsigned connections_from_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return 256;
+    rlim_t half = limit.rlim_cur / 2;
+    return half < 16 ? 16 : half > 16384 ? 16384 : (unsigned)half;
+}
+
+static int start_daemon(struct http_server *server, struct error *err)
+{
+    unsigned flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME |
+                     MHD_USE_SUPPRESS_DATE_NO_CLOCK | MHD_USE_ERROR_LOG;
+    struct MHD_OptionItem options[] = {
+        {MHD_OPTION_EXTERNAL_LOGGER, (intptr_t)log_line, server},
+        {MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, NULL},
+        {MHD_OPTION_CONNECTION_LIMIT, server->limits.connections_max, NULL},
+        {MHD_OPTION_CONNECTION_TIMEOUT, WRITE_STALL_S, NULL},
+        /* Before 1.0 this only adds answers that are not JSON; request_check() says the same. */
+        {MHD_OPTION_STRICT_FOR_CLIENT, request_parser_is_lenient() ? 0 : 1, NULL},
+        {MHD_OPTION_UNESCAPE_CALLBACK, (intptr_t)keep_escapes, server},
+        {MHD_OPTION_URI_LOG_CALLBACK, (intptr_t)begin, server},
+        {MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)completed, server},
+        {MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)connection_notify, server},
+        {MHD_OPTION_END, 0, NULL},
+    };
+    server->daemon = MHD_start_daemon(flags, 0, NULL, NULL, access_handler, server,
+                                      MHD_OPTION_ARRAY, options, MHD_OPTION_END);
+    if (!server->daemon)
+        return error_errno(err, errno, "start libmicrohttpd");
+    int fd = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+    int result = loop_watch(server->loop, &server->ready, fd, EPOLLIN);
+    return result < 0 ? error_errno(err, -result, "watch libmicrohttpd") : 0;
+}
+
+static int start(struct http_server *server, struct error *err)
+{
+    if (!server->limits.connections_max)
+        server->limits.connections_max = connections_from_limit();
+    expire_init(&server->idle, server->loop, server->limits.idle_ms, connection_expired);
+    expire_init(&server->bodies, server->loop, server->limits.body_ms, connection_expired);
+    server->ready = (struct watch){.ready = pump_ready, .arg = server, .fd = -1};
+    server->timeout = (struct timer){.fire = pump, .arg = server};
+    server->pump = (struct task){.run = pump, .arg = server};
+    int result = door_open(server, err);
+    return result < 0 ? result : start_daemon(server, err);
+}
+
+static char *copy(const char *text, bool *failed)
+{
+    char *result = text ? strdup(text) : NULL;
+    *failed |= text && !result;
+    return result;
+}
+
+struct http_server *http_new_limited(struct loop *loop, const struct http_config *config,
+                                     const struct http_limits *limits, struct error *err)
+{
+    struct http_server *server = calloc(1, sizeof *server);
+    if (!server) {
+        error_errno(err, ENOMEM, "http server");
+        return NULL;
+    }
+    bool failed = false;
+    server->loop = loop;
+    server->config = *config;
+    server->limits = *limits;
+    server->date_second = -1;
+    server->config.ip = copy(config->ip, &failed);
+    server->config.token = copy(config->token, &failed);
+    owner_rules_init(&server->rules, server->config.ip, server->config.token);
+    if (failed)
+        error_errno(err, ENOMEM, "http server");
+    if (failed || start(server, err) < 0) {
+        http_free(server);
+        return NULL;
+    }
+    return server;
+}
+
+struct http_server *http_new(struct loop *loop, const struct http_config *config, struct error *err)
+{
+    return http_new_limited(loop, config, &http_limits_default, err);
+}
+
+static void stop_daemon(struct http_server *server)
+{
+    loop_unwatch(server->loop, &server->ready);
+    loop_cancel(server->loop, &server->pump);
+    loop_disarm(server->loop, &server->timeout);
+    if (!server->daemon)
+        return;
+    /* libmicrohttpd aborts the process when it is stopped with a suspended connection. */
+    for (struct http_request *request = server->requests; request; request = request->next) {
+        if (request->suspended)
+            MHD_resume_connection(request->mhd);
+        request->suspended = false;
+    }
+    server->running = true; /* a gone() that resumes others must not start a run */
+    MHD_stop_daemon(server->daemon);
+}
+
+void http_free(struct http_server *server)
+{
+    if (!server)
+        return;
+    if (server->heads.loop)
+        door_close(server);
+    stop_daemon(server);
+    if (server->idle.loop) {
+        expire_close(&server->idle);
+        expire_close(&server->bodies);
+    }
+    free((char *)server->config.ip);
+    free((char *)server->config.token);
+    free(server);
+}
+
+uint16_t http_port(const struct http_server *server)
+{
+    return server->port;
+}

@@ -1,0 +1,69 @@
+/* The rows of the table: what is measured, what it is compared with, and how it is told. */
+#ifndef SANDPIT_BENCH_ROWS_H
+#define SANDPIT_BENCH_ROWS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "stats.h"
+
+enum row_id {
+    ROW_NONE,
+    ROW_EXEC,
+    ROW_EXEC_API,
+    ROW_BARE_HTTP,
+    ROW_BARE_SESSION,
+    ROW_FIRST_EXEC,
+    ROW_BARE_CHAIN,
+    ROW_BARE_BASH,
+    ROW_WRITE,
+    ROW_READ,
+    ROW_BARE_UPLOAD,
+    ROW_BARE_DOWNLOAD,
+    ROW_BARE_WRITE,
+    ROW_BARE_READ,
+    ROW_RSS_START,
+    ROW_ANON_START,
+    ROW_RSS_IDLE,
+    ROW_ANON_IDLE,
+    ROW_ANON_SANDBOX,
+    ROW_START_READY,
+    ROW_START_EXEC,
+    ROW_LOAD_RATE,
+    ROW_LOAD_ERRORS,
+    ROW_COUNT,
+};
+
+enum { NO_TARGET = -1 };
+
+struct row {
+    const char *name, *what;
+    const char *unit;      /* "ms", "KiB", "req/s" or "" */
+    const char *original;  /* the figure of the original system; NULL for a limit row */
+    double target;         /* the median may not be over it; NO_TARGET = for information */
+    double factor;         /* the median may not be over factor × the limit; 0 = no limit */
+    enum row_id limits[2]; /* rows whose medians add up to the limit */
+};
+
+struct rows {
+    struct samples samples[ROW_COUNT];
+};
+
+/* How the machine and the run were; told above the table. */
+struct run_info {
+    char kernel[128], cpu[128];
+    double load;
+    int cores, pinned; /* the CPU, or -1 */
+    int rounds, count;
+};
+
+void rows_free(struct rows *rows);
+/* How many rows with samples miss their target. */
+int rows_missed(struct rows *rows);
+void rows_print(struct rows *rows, const struct run_info *info, FILE *to);
+void rows_markdown(struct rows *rows, const struct run_info *info, FILE *to);
+/* A new reference, or NULL without memory. */
+json_t *rows_json(struct rows *rows, const struct run_info *info);
+
+#endif

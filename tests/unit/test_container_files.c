@@ -1,0 +1,2 @@
+#include "container_client.h"
+int main(void) { return 0; }
