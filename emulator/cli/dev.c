@@ -33,9 +33,9 @@ enum { DEFAULT_PORT = 8787, PROBES = 10, SLEEP_AFTER_MS = 600000, STOP_GRACE_MS 
 
 struct settings {
     const char *dir, *ip, *config, *persist_to, *log_level, *log_format, *default_session, *journal;
-    const char *seed;
+    const char *seed, *cwd, *protocol;
     long port, ready_fd;
-    bool ephemeral, auth;
+    bool ephemeral, auth, local, remote;
 };
 
 struct dev {
@@ -78,6 +78,10 @@ static int parse(struct settings *settings, int argc, char **argv)
         OPT_TEXT("seed", 0, &settings->seed, "N", "repeatable tokens, uuids and ids"),
         OPT_TEXT("journal", 0, &settings->journal, "FILE",
                  "append accepted requests, clock calls and process ends to FILE"),
+        OPT_TEXT("cwd", 0, &settings->cwd, "DIR", "change to DIR first"),
+        OPT_CHOICE("local-protocol", 0, &settings->protocol, "http|https", NULL),
+        OPT_FLAG("local", 'l', &settings->local, NULL),
+        OPT_FLAG("remote", 'r', &settings->remote, NULL),
         OPT_NUMBER("ready-fd", 0, &settings->ready_fd, 3, 1 << 20, "FD",
                    "write the URL to this descriptor when ready"),
         OPT_END,
@@ -98,6 +102,18 @@ static int parse(struct settings *settings, int argc, char **argv)
 }
 
 /* Preparation. */
+
+/* Flags of wrangler that ask for what an emulator on this machine does not do. */
+static int check_wrangler(const struct settings *settings, struct error *err)
+{
+    if (settings->remote)
+        return error_set(err, EINVAL, "--remote: sandboxes run on this machine only");
+    if (settings->protocol && strcmp(settings->protocol, "https") == 0)
+        return error_set(err, EINVAL, "--local-protocol https is not served; use http");
+    if (settings->cwd && chdir(settings->cwd) < 0)
+        return error_errno(err, errno, "--cwd %s", settings->cwd);
+    return 0;
+}
 
 static int setup_basics(const struct settings *settings, struct error *err)
 {
@@ -358,6 +374,8 @@ static void take_down(struct dev *dev)
 static int serve(struct dev *dev, struct error *err)
 {
     int result = setup_basics(&dev->settings, err);
+    if (result == 0)
+        result = check_wrangler(&dev->settings, err);
     if (result == 0)
         result = project_load(dev->settings.dir, dev->settings.config, &dev->project, err);
     if (result == 0)

@@ -41,7 +41,6 @@ const struct opt opt_wrangler[] = {
     IGNORED_VALUE("jsx-fragment"),
     IGNORED_FLAG("latest"),
     IGNORED_FLAG("live-reload"),
-    {.kind = OPT_KIND_IGNORED_FLAG, .name = "local", .letter = 'l'},
     IGNORED_VALUE("local-upstream"),
     IGNORED_FLAG("minify"),
     IGNORED_VALUE("name"),

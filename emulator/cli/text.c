@@ -6,21 +6,8 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/quote.h"
 #include "clock/clock.h"
-
-static const char plain[] =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:@%+,";
-
-int text_quote(struct buf *to, const char *word)
-{
-    size_t length = strspn(word, plain);
-    if (length > 0 && word[length] == '\0')
-        return buf_adds(to, word);
-    int result = buf_addc(to, '\'');
-    for (; *word && result == 0; word++)
-        result = *word == '\'' ? buf_adds(to, "'\\''") : buf_addc(to, *word);
-    return result < 0 ? result : buf_addc(to, '\'');
-}
 
 int text_quote_all(struct buf *to, char **words, int count)
 {
@@ -29,7 +16,7 @@ int text_quote_all(struct buf *to, char **words, int count)
         if (i > 0)
             result = buf_addc(to, ' ');
         if (result == 0)
-            result = text_quote(to, words[i]);
+            result = quote_word(to, words[i]);
     }
     return result;
 }

@@ -9,9 +9,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 
-/* Appends a word so that a POSIX shell reads it back as it is; plain words stay unquoted. */
-int text_quote(struct buf *to, const char *word);
-/* All words, quoted and parted by spaces. */
+/* All words, quoted for a shell and parted by spaces. */
 int text_quote_all(struct buf *to, char **words, int count);
 
 /* "850ms", "42s", "9m 58s", "2h 5m", "3d 4h". Negative counts as 0. */

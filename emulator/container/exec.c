@@ -1,5 +1,6 @@
 /* POST /api/execute, in a session. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,7 +88,7 @@ static void add_restores(struct buf *to, const json_t *env)
         buf_addf(to,
                  "{ if [[ $__h%d ]];then builtin export %s=\"$__e%d\";"
                  "if [[ $__h%d != *x* ]];then builtin export -n %s;fi;"
-                 "else builtin unset -v %s;fi;}2>/dev/null;builtin unset -v __h%d __e%d\n",
+                 "else builtin unset -v %s;fi;} 2>/dev/null;builtin unset -v __h%d __e%d\n",
                  i, name, i, i, name, name, i, i);
         i++;
     }
@@ -187,7 +188,7 @@ static void exec_begin(struct job *job)
     }
     int result = session_feed(job->session, exec->command, wrapper.size ? buf_text(&wrapper) : NULL,
                               &exec->fifos);
-    if (result == -EPIPE)
+    if (result == -EPIPE && !job->retried)
         session_requeue(job->session, job);
     else if (result < 0)
         fail(exec, strerror(-result));
@@ -200,6 +201,10 @@ static void exec_status(struct job *job, int exit_code)
     struct exec *exec = (struct exec *)job;
     if (!exec->fed)
         return;
+    if (job->container->stopping && exit_code == 128 + SIGTERM) {
+        job_interrupted(job);
+        return;
+    }
     output_drain(&exec->out[0]);
     output_drain(&exec->out[1]);
     json_t *body = NULL;

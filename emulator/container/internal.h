@@ -90,6 +90,7 @@ struct job {
     struct job *queue_next;
     struct timer timer;
     int64_t timeout_ms; /* 0 = none */
+    bool retried;       /* it met a shell that was dying, and waits for another */
 };
 
 void *job_new(struct container *container, struct call *call, const struct job_kind *kind);

@@ -214,6 +214,7 @@ void session_pump(struct session *session)
         struct job *job = session->head;
         queue_remove(session, job);
         session->running = job;
+        session->used = true;
         job->kind->begin(job);
     }
     session->pumping = false;
@@ -256,6 +257,8 @@ void session_requeue(struct session *session, struct job *job)
 {
     session->running = NULL;
     session->broken = true;
+    job->retried = true;
+    job->session = session;
     job->queue_next = session->head;
     session->head = job;
     if (!job->queue_next)
@@ -271,6 +274,9 @@ void session_move_queue(struct session *from)
         job->session = NULL;
         job->kind->refuse(job, "the shell has ended");
     }
+    /* A shell that ends before it served anybody would only be followed by others like it. */
+    if (!from->used)
+        session_refuse_all(from, "the shell ended as soon as it started");
     if (!from->head)
         return;
     int error = 0;

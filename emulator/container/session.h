@@ -32,6 +32,7 @@ struct session {
     bool dead;     /* the shell has ended */
     bool broken;   /* it does not read any more, and its end is about to be told */
     bool starting; /* inside session_new() */
+    bool used;     /* a job has begun */
     int start_error;
     struct job *creator; /* to be told when the shell runs */
     struct job *running; /* holds the shell */
@@ -81,7 +82,7 @@ void session_refuse_all(struct session *session, const char *why);
 /* Those who waited for a shell that ended go on in a fresh one; a deletion first in line has
  * nothing left to delete. */
 void session_move_queue(struct session *from);
-/* The shell could not be fed: the job waits, first in line, until its end is told. */
+/* The shell died before it read the command: the job waits, first in line, for another. */
 void session_requeue(struct session *session, struct job *job);
 
 void sessions_close(struct container *container);

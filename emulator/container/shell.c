@@ -144,9 +144,8 @@ static void status_ready(void *arg, uint32_t events)
     struct session *session = arg;
     int code = read_status(session);
     if (code == -EPIPE) {
-        /* Without it no command can end any more. The shell's exit does the rest. */
+        /* The command was `exec`, or took the pipe away: the end of the process says the rest. */
         loop_unwatch(session->container->loop, &session->status_watch);
-        ask_signal(session->container, session->shell.pid, SIGKILL, RT_SIGNAL_PROCESS, NULL, NULL);
         return;
     }
     struct job *job = session->running;
@@ -168,6 +167,17 @@ static void tell_exit(struct session *session, const struct rt_exit *how)
                    json_pack("{s:s,s:i}", "sessionId", session->id, "exitCode", how->code));
 }
 
+/* A command that the shell did not even read may run in another one. */
+static bool take_back(struct session *session, struct job *job)
+{
+    if (!job || !job->kind->status || job->retried || !job->call ||
+        lseek(session->command, 0, SEEK_CUR) != 0)
+        return false;
+    job->kind->release(job);
+    session_requeue(session, job);
+    return true;
+}
+
 static void shell_ended(struct proc *proc, const struct rt_exit *how)
 {
     struct session *session = (struct session *)((char *)proc - offsetof(struct session, shell));
@@ -180,6 +190,8 @@ static void shell_ended(struct proc *proc, const struct rt_exit *how)
     session->running = NULL;
     if (job)
         job->session = NULL;
+    if (take_back(session, job))
+        job = NULL;
     if (session->container->stopping) {
         while (session->head)
             job_interrupted(session->head);

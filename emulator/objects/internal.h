@@ -102,6 +102,8 @@ bool object_has_container(const struct object *object);
 void object_renew(struct object *object, const char *what);
 void object_note(struct object *object, const char *type, const char *reason, json_t *data);
 void object_free(struct object *object);
+/* Puts the object's variables under args.env; what is there already wins. */
+void object_add_env(const struct object *object, json_t *args);
 
 /* options.c */
 int object_set_sleep_after(struct object *object, const json_t *value, struct error *err);

@@ -1,11 +1,12 @@
 /* The methods that the Durable Object answers itself, or that it prepares for the container. */
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/quote.h"
+#include "container/environment.h"
 #include "objects/internal.h"
 
 static json_t *success(void)
@@ -102,29 +103,6 @@ static void destroy(struct object *object, struct call *call)
 
 /* Variables. */
 
-static bool valid_name(const char *name)
-{
-    if (!isalpha((unsigned char)*name) && *name != '_')
-        return false;
-    for (; *name; name++) {
-        if (!isalnum((unsigned char)*name) && *name != '_')
-            return false;
-    }
-    return true;
-}
-
-static void add_quoted(struct buf *to, const char *value)
-{
-    buf_addc(to, '\'');
-    for (const char *at = value; *at; at++) {
-        if (*at == '\'')
-            buf_adds(to, "'\\''");
-        else
-            buf_addc(to, *at);
-    }
-    buf_addc(to, '\'');
-}
-
 /* "export A='1'; unset B", or NULL with a text for the first bad entry. */
 static char *export_command(const json_t *vars, struct error *err)
 {
@@ -133,7 +111,7 @@ static char *export_command(const json_t *vars, struct error *err)
     json_t *value;
     json_object_foreach((json_t *)vars, name, value)
     {
-        if (!valid_name(name)) {
+        if (!environment_name_ok(name)) {
             error_set(err, EINVAL, "Invalid environment variable name: '%s'", name);
             return NULL;
         }
@@ -145,7 +123,7 @@ static char *export_command(const json_t *vars, struct error *err)
                  name);
         if (json_is_string(value)) {
             buf_addc(&text, '=');
-            add_quoted(&text, json_string_value(value));
+            quote_word(&text, json_string_value(value));
         }
     }
     return buf_steal(&text);
@@ -202,13 +180,7 @@ static json_t *session_result(const struct follow *follow)
 static void create_session(struct object *object, struct call *call)
 {
     json_t *args = json_deep_copy(call->args);
-    json_t *env = json_copy(object->env);
-    json_t *given = json_object_get(args, "env");
-    if (json_is_object(given))
-        json_object_update(env, given);
-    if (!given || json_is_object(given))
-        json_object_set(args, "env", env);
-    json_decref(env);
+    object_add_env(object, args);
     json_t *id = json_object_get(args, "id");
     if (!id || json_is_null(id)) {
         char made[48];

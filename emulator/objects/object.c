@@ -328,19 +328,24 @@ static const char *session_of(const json_t *args)
     return session ? session : "";
 }
 
+void object_add_env(const struct object *object, json_t *args)
+{
+    json_t *given = json_object_get(args, "env");
+    if (given && !json_is_object(given))
+        return; /* the container says what is wrong with it */
+    json_t *env = json_copy(object->env);
+    if (given)
+        json_object_update(env, given);
+    json_object_set_new(args, "env", env);
+}
+
 /* Calls without a session get the object's variables with each command. */
 static void merge_env(struct pending *pending)
 {
     if (json_object_size(pending->object->env) == 0 || strcmp(pending->op->name, "execute") != 0)
         return;
     json_t *args = json_copy((json_t *)pending->inner.args);
-    json_t *env = json_copy(pending->object->env);
-    json_t *given = json_object_get(args, "env");
-    if (json_is_object(given))
-        json_object_update(env, given);
-    if (!given || json_is_object(given))
-        json_object_set(args, "env", env);
-    json_decref(env);
+    object_add_env(pending->object, args);
     pending->own_args = args;
     pending->inner.args = args;
 }

@@ -7,15 +7,8 @@
 #include <strings.h>
 
 #include "base/cleanup.h"
+#include "base/percent.h"
 #include "worker/problem.h"
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)tolower((unsigned char)c);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
 
 static bool is_utf8(const char *text)
 {
@@ -26,24 +19,8 @@ static bool is_utf8(const char *text)
 char *target_decode(const char *from, size_t size)
 {
     CLEANUP_FREE char *to = malloc(size + 1);
-    if (!to)
+    if (!to || percent_decode(from, size, to, size + 1) < 0)
         return NULL;
-    size_t length = 0;
-    for (size_t i = 0; i < size; i++) {
-        char c = from[i];
-        if (c == '%') {
-            int high = i + 2 < size ? hex_digit(from[i + 1]) : -1;
-            int low = high >= 0 ? hex_digit(from[i + 2]) : -1;
-            if (low < 0)
-                return NULL;
-            c = (char)(high * 16 + low);
-            i += 2;
-        }
-        if (c == '\0')
-            return NULL;
-        to[length++] = c;
-    }
-    to[length] = '\0';
     return is_utf8(to) ? steal_pointer(&to) : NULL;
 }
 

@@ -87,12 +87,12 @@ static int read_head(struct client *client, struct error *err)
 static int pass_chunks(struct client *client)
 {
     while (client->body_end < client->in.size) {
-        const char *line = client->in.data + client->body_end;
+        const char *text = buf_text(&client->in), *line = text + client->body_end;
         const char *end = memmem(line, client->in.size - client->body_end, "\r\n", 2);
         if (!end)
             return 0;
         size_t size = strtoul(line, NULL, 16);
-        size_t next = (size_t)(end - client->in.data) + 2 + size + 2;
+        size_t next = (size_t)(end - text) + 2 + size + 2;
         if (next > client->in.size)
             return 0;
         client->body_end = next;

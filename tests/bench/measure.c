@@ -102,8 +102,9 @@ static int measure_exec(struct bench *bench, struct error *err)
     CLEANUP_RAW_SESSION struct raw_session session = {0};
     CLEANUP_CLIENT struct client client = CLIENT_INIT, bare = CLIENT_INIT;
     CLEANUP_BUF struct buf exec = BUF_INIT(SMALL_REQUEST), api = BUF_INIT(SMALL_REQUEST);
-    make_post(&exec, "[\"true\"]", "/sandbox/bench/exec", 0);
-    make_post(&api, "{\"command\":\"true\"}", "/api/execute", 0);
+    if (make_post(&exec, "[\"true\"]", "/sandbox/bench/exec", 0) < 0 ||
+        make_post(&api, "{\"command\":\"true\"}", "/api/execute", 0) < 0)
+        return error_errno(err, ENOMEM, "requests");
     int result = program_start(&program, bench->scratch, err);
     if (result == 0)
         result = client_open(&client, program.port, err);

@@ -40,7 +40,10 @@ static int make_dir(struct raw_session *session, const char *scratch, struct err
     if (mkdtemp(session->dir))
         return 0;
     snprintf(session->dir, sizeof session->dir, "%s/fifos-XXXXXX", scratch);
-    return mkdtemp(session->dir) ? 0 : error_errno(err, errno, "make '%s'", session->dir);
+    if (mkdtemp(session->dir))
+        return 0;
+    session->dir[0] = '\0';
+    return error_errno(err, errno, "make a directory for FIFOs");
 }
 
 int raw_session_start(struct raw_session *session, const char *scratch, struct error *err)
@@ -116,24 +119,26 @@ int raw_session_run(struct raw_session *session, const char *command, struct err
     int result = feed(session, command);
     if (result == 0)
         result = await_status(session);
-    if (result < 0)
-        return error_errno(err, -result, "bare session");
     drain(out);
     drain(errors);
     unlink(path[0]);
     unlink(path[1]);
-    return result;
+    return result < 0 ? error_errno(err, -result, "bare session") : result;
 }
 
 void raw_session_stop(struct raw_session *session)
 {
-    if (session->pid <= 0)
+    if (!*session->dir)
         return;
-    kill(session->pid, SIGKILL);
-    waitpid(session->pid, NULL, 0);
-    close(session->input);
-    close(session->status);
-    close(session->command);
+    if (session->pid > 0) {
+        kill(session->pid, SIGKILL);
+        waitpid(session->pid, NULL, 0);
+    }
+    const int fds[] = {session->input, session->status, session->command};
+    for (int i = 0; i < 3; i++) {
+        if (fds[i] >= 0)
+            close(fds[i]);
+    }
     rmdir(session->dir);
-    session->pid = 0;
+    *session = (struct raw_session){.input = -1, .status = -1, .command = -1};
 }

@@ -35,6 +35,7 @@ static struct bench {
     char run_dir[64];
     char *gone_why;
     int waiting; /* replies still to come */
+    int waiting_when_gone;
     bool ready;
     int exits; /* session.exited notes */
     char skip[512];
@@ -49,6 +50,7 @@ static void bench_ready(void *arg)
 static void bench_gone(void *arg, const char *why)
 {
     bench.container = NULL;
+    bench.waiting_when_gone = bench.waiting;
     bench.gone_why = strdup(why);
     loop_stop(bench.loop);
 }

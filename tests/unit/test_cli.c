@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/quote.h"
 #include "cli/client.h"
 #include "cli/locator.h"
 #include "cli/options.h"
@@ -162,7 +163,7 @@ TEST words_are_quoted_for_a_shell(void)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         CLEANUP_BUF struct buf to = BUF_INIT(100);
-        ASSERT_EQ(0, text_quote(&to, rows[i].word));
+        ASSERT_EQ(0, quote_word(&to, rows[i].word));
         ASSERT_STR_EQ(rows[i].quoted, buf_text(&to));
     }
     CLEANUP_BUF struct buf all = BUF_INIT(100);
