@@ -68,5 +68,6 @@ int cmd_stop(int argc, char **argv)
 int cmd_destroy(int argc, char **argv)
 {
     return lifecycle(argc, argv, "destroy", "sandpit destroy [options] ID…",
-                     "Destroys sandboxes, as destroy() does: their containers and their storage.");
+                     "Destroys sandboxes, as destroy() does: at once, with all files and "
+                     "processes.\nOptions such as sleepAfter stay.");
 }

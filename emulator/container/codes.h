@@ -1,5 +1,5 @@
 /* The error codes of the container API as one table: HTTP status on the container's own face, the
- * SDK's error class, and what the Worker makes of that class (PROTOCOL A.2 and P.3). */
+ * SDK's error class, and what the Worker makes of that class. */
 #ifndef SANDPIT_CONTAINER_CODES_H
 #define SANDPIT_CONTAINER_CODES_H
 

@@ -11,7 +11,7 @@
 #include "container/output.h"
 #include "container/session.h"
 
-/* PROTOCOL A.3. Routes that are not served are not listed. */
+/* The original's routes. Those that are not served are not listed. */
 const struct op container_ops[] = {
     {"ping", "GET", "/api/ping", op_ping, false},
     {"version", "GET", "/api/version", op_version, false},

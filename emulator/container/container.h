@@ -1,4 +1,4 @@
-/* Layer 3: one running container and its API (PROTOCOL A to D). Operations are rows of a table;
+/* Layer 3: one running container and its API. Operations are rows of a table;
  * both the container's own HTTP face and the layers above call them by row. */
 #ifndef SANDPIT_CONTAINER_CONTAINER_H
 #define SANDPIT_CONTAINER_CONTAINER_H
@@ -42,7 +42,7 @@ void container_stop(struct container *container, int grace_ms);
 /* Ends the tree at once; gone() follows. */
 void container_kill(struct container *container);
 
-/* One row of the API. Paths are those of PROTOCOL A.3; `{id}` stands for one segment. */
+/* One row of the API. Paths are the original's; `{id}` stands for one segment. */
 struct op {
     const char *name;   /* "execute" */
     const char *method; /* "POST" */

@@ -22,7 +22,7 @@ const char *path_problem(const char *path, size_t size)
     return characters > PATH_CHARACTERS_MAX ? "Path is longer than 4096 characters" : NULL;
 }
 
-/* Rename and move are the two that answer with a code of their own (PROTOCOL D). */
+/* Rename and move are the two that answer with a code of their own. */
 static void refuse_path(struct call *call, const char *field, const char *path, const char *why,
                         bool pair)
 {

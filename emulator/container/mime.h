@@ -10,7 +10,7 @@
 
 /* MIME_UNKNOWN when the extension says nothing. */
 const char *mime_by_name(const char *path);
-/* Whether its content is given as text (PROTOCOL D.2). */
+/* Whether its content is given as text. */
 bool mime_is_text(const char *type);
 /* From the content alone, for where `file` is missing: MIME_EMPTY, text/plain or MIME_UNKNOWN. */
 const char *mime_sniff(const char *data, size_t size);

@@ -172,7 +172,7 @@ static void container_ready(void *arg)
     set_state(object, OBJECT_HEALTHY, NULL);
     object_note(object, "container.healthy", NULL, NULL);
     release(object);
-    object_renew(object, "start");
+    object_renew(object, object->last_what);
     run_waiting(object);
 }
 

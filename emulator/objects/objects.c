@@ -163,15 +163,27 @@ void objects_set_origin(struct objects *objects, const char *host_and_port)
     objects->origin = strdup(host_and_port);
 }
 
+/* What String.length says: UTF-16 units. */
+static size_t javascript_length(const char *text)
+{
+    size_t units = 0;
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        units += (c & 0xc0) != 0x80; /* the first byte of a character */
+        units += c >= 0xf0;          /* beyond U+FFFF: two units */
+    }
+    return units;
+}
+
 int object_id_check(const char *id, const char **code, struct error *err)
 {
     static const char *const reserved[] = {"www",    "api",        "admin",  "root",
                                            "system", "cloudflare", "workers"};
-    size_t length = strlen(id);
+    size_t length = strlen(id), units = javascript_length(id);
     *code = NULL;
-    if (length < 1 || length > 63) {
+    if (units < 1 || units > 63) {
         *code = "INVALID_SANDBOX_ID_LENGTH";
-        return error_set(err, EINVAL, "Sandbox ID must be 1-63 characters long, got %zu", length);
+        return error_set(err, EINVAL, "Sandbox ID must be 1-63 characters long, got %zu", units);
     }
     if (id[0] == '-' || id[length - 1] == '-') {
         *code = "INVALID_SANDBOX_ID_HYPHENS";

@@ -43,7 +43,7 @@ void objects_free(struct objects *objects);
 struct events *objects_events(struct objects *objects);
 const struct object_class *objects_class(const struct objects *objects, const char *name);
 
-/* Checks the id rules of PROTOCOL F.1: 0, or -EINVAL with the SDK's code in *code
+/* Checks the SDK's id rules: 0, or -EINVAL with the SDK's code in *code
  * ("INVALID_SANDBOX_ID_LENGTH"…) and a text in err. */
 int object_id_check(const char *id, const char **code, struct error *err);
 
@@ -59,7 +59,7 @@ struct object *objects_by_label(struct objects *objects, const char *label);
 
 const char *object_id(const struct object *object);
 
-/* Options of getSandbox (PROTOCOL G.1) that came with a request; NULL or -1 = unchanged. Equal
+/* Options of getSandbox that came with a request; NULL or -1 = unchanged. Equal
  * values are a no-op. */
 struct object_options {
     const char *sleep_after; /* "10m", or seconds as digits */

@@ -1,4 +1,4 @@
-/* The /api routes of PROTOCOL P.2 as a table over the SDK methods. */
+/* The /api routes as a table over the SDK methods. */
 #ifndef SANDPIT_WORKER_API_H
 #define SANDPIT_WORKER_API_H
 

@@ -1,4 +1,4 @@
-/* The container's own HTTP API, as the SDK's client meets it on port 3000 (PROTOCOL A and D). The
+/* The container's own HTTP API, as the SDK's client meets it on port 3000. The
  * one thing left out are the Access-Control headers: any web page could use them. */
 #include <errno.h>
 #include <string.h>

@@ -92,7 +92,7 @@ static void reply_method(struct http_request *request, struct answer *answer)
 }
 
 /* Behind a real Durable Object only the class name and the message of an error arrive; codes that
- * share a class are one code here (PROTOCOL P.3). An interrupted operation keeps its context, which
+ * share a class are one code here. An interrupted operation keeps its context, which
  * says whether to try again. */
 static void reply_api(struct http_request *request, struct answer *answer)
 {

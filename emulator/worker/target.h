@@ -21,7 +21,7 @@ char *target_decode(const char *from, size_t size);
 /* From the path's id and the query: the method route. -EINVAL after an error was answered. */
 int target_from_path(struct target *target, struct http_request *request, const char *segment,
                      size_t size);
-/* From the headers of PROTOCOL P.1, with the query in their place when they are absent. */
+/* From the X-Sandbox headers, with the query in their place when they are absent. */
 int target_from_headers(struct target *target, struct http_request *request,
                         const struct objects *objects);
 /* The object, with the options set; or NULL after an error was answered. */

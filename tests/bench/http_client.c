@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
-enum { ANSWER_MAX = 8 * 1024 * 1024, RECEIVE = 256 * 1024, QUOTED = 300 };
+enum { ANSWER_MAX = 8 * 1024 * 1024, RECEIVE = 256 * 1024, QUOTED = 300, ANSWER_S = 30 };
 
 int client_open(struct client *client, int port, struct error *err)
 {
@@ -21,7 +22,10 @@ int client_open(struct client *client, int port, struct error *err)
     if (client->fd < 0 || connect(client->fd, (struct sockaddr *)&to, sizeof to) < 0)
         return error_errno(err, errno, "connect to port %d", port);
     int one = 1;
+    struct timeval patience = {.tv_sec = ANSWER_S};
     setsockopt(client->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    setsockopt(client->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    setsockopt(client->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     return 0;
 }
 

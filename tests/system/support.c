@@ -393,6 +393,13 @@ long long number_at(const json_t *json, const char *path)
     return json_is_integer(number) ? json_integer_value(number) : -1;
 }
 
+const char *keep(const char *text)
+{
+    static char copy[4096];
+    snprintf(copy, sizeof copy, "%s", text ? text : "");
+    return copy;
+}
+
 /* Processes. */
 
 int processes_with(const char *text)

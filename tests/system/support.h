@@ -62,6 +62,9 @@ const char *text_at(const json_t *json, const char *path); /* "" when it is no s
 long long number_at(const json_t *json, const char *path); /* -1 when it is no number */
 const char *header_of(const struct reply *reply, const char *name, char *to, size_t size);
 
+/* A copy that outlives the test: greatest prints a failure's message after the test returned. */
+const char *keep(const char *text);
+
 /* How many processes have this text in their command line. */
 int processes_with(const char *text);
 /* Waits until there are `count` of them, at most `ms`. */

@@ -105,7 +105,7 @@ TEST run_gives_a_private_emulator_and_the_commands_status(void)
         "test -n \"$SANDPIT_PORT\" && "
         "curl -sf \"$SANDPIT_URL/sandbox/r/exec\" -d '[\"echo from-run\"]' && exit 9";
     CLEANUP_OUTPUT struct output a = sandpit("run", "--", "sh", "-c", script, NULL);
-    ASSERT_EQm(a.errors, 9, a.status);
+    ASSERT_EQm(keep(a.errors), 9, a.status);
     ASSERT(strstr(a.out, "from-run"));
     CLEANUP_OUTPUT struct output b = sandpit("run", "--", "nosuchcmd", NULL, NULL, NULL);
     ASSERT_EQ(127, b.status);
@@ -118,7 +118,7 @@ TEST a_taken_port_is_an_error_that_names_it(void)
     snprintf(port, sizeof port, "%d", emulator.port);
     CLEANUP_OUTPUT struct output a = sandpit("dev", "--ephemeral", "--port", port, NULL, NULL);
     ASSERT_EQ(1, a.status);
-    ASSERTm(a.errors, strstr(a.errors, port));
+    ASSERTm(keep(a.errors), strstr(a.errors, port));
     PASS();
 }
 
@@ -160,8 +160,8 @@ TEST a_project_gives_its_classes_and_a_lean_image_has_no_python(void)
     size_t size = fread(log, 1, sizeof log - 1, file);
     log[size] = '\0';
     fclose(file);
-    ASSERTm(log, strstr(log, "the built-in Worker serves"));
-    ASSERTm(log, strstr(log, "Ready on http://localhost:"));
+    ASSERTm(keep(log), strstr(log, "the built-in Worker serves"));
+    ASSERTm(keep(log), strstr(log, "Ready on http://localhost:"));
     emulator_clean(&project);
     PASS();
 }
@@ -173,7 +173,7 @@ TEST a_broken_configuration_is_named_with_line_and_column(void)
     write_file(dir, "wrangler.jsonc", "{\n  \"name\": \"x\",\n  oops\n}\n");
     CLEANUP_OUTPUT struct output a = sandpit("dev", "--ephemeral", "--port", "0", dir, NULL);
     ASSERT_EQ(1, a.status);
-    ASSERTm(a.errors, strstr(a.errors, "wrangler.jsonc:3:"));
+    ASSERTm(keep(a.errors), strstr(a.errors, "wrangler.jsonc:3:"));
     char path[64];
     snprintf(path, sizeof path, "%s/wrangler.jsonc", dir);
     unlink(path);

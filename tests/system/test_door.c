@@ -1,4 +1,4 @@
-/* The front door: which requests are refused before anything behind it sees them (ABUSE A and E),
+/* The front door: which requests are refused before anything behind it sees them,
  * and what bad input gets. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -180,11 +180,12 @@ TEST heads_and_bodies_have_limits(void)
 
 TEST slow_and_silent_clients_do_not_keep_others_waiting(void)
 {
+    static const char slow[] = "POST /sandbox/door/exec HTTP/1.1\r\nHost: lo";
     int fds[200];
     for (int i = 0; i < 200; i++) {
         fds[i] = dial(&emulator);
         ASSERT(fds[i] >= 0);
-        send_all(fds[i], "POST /sandbox/door/exec HTTP/1.1\r\nHost: lo", 44);
+        send_all(fds[i], slow, sizeof slow - 1);
     }
     ASSERT_EQ(200, status_with("POST", EXEC, NULL, TRUE));
     for (int i = 0; i < 200; i++)
@@ -248,7 +249,7 @@ TEST bad_input_is_a_clear_4xx_and_nothing_is_lost(void)
         {"GET", "/cdn-cgi/local/sandboxes/%2", "", 400, NULL},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        char label[256];
+        static char label[256];
         CLEANUP_REPLY struct reply r =
             request(&emulator, rows[i].method, rows[i].path, NULL, rows[i].body);
         snprintf(label, sizeof label, "%s %s %s: %d %.120s", rows[i].method, rows[i].path,
@@ -298,7 +299,7 @@ TEST a_sandbox_cannot_reach_the_emulator(void)
         emulator.port, emulator.port);
     CLEANUP_REPLY struct reply reply = post(&emulator, EXEC, body);
     const char *out = text_at(reply.json, "stdout");
-    ASSERTm(out, strstr(out, "Connection refused"));
+    ASSERTm(keep(out), strstr(out, "Connection refused"));
     PASS();
 }
 

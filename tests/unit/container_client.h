@@ -132,8 +132,8 @@ static void reply_done(struct call *call, struct answer *answer)
     answer->content = (struct buf){0};
     reply->stream = steal_pointer(&answer->stream);
     reply->done = true;
-    if (--bench.waiting == 0)
-        loop_stop(bench.loop);
+    bench.waiting--;
+    loop_stop(bench.loop);
 }
 
 /* Takes args. */
@@ -149,6 +149,12 @@ static void ask(struct reply *reply, const char *op, json_t *args)
 static void await_all(void)
 {
     while (bench.waiting > 0)
+        loop_run(bench.loop, NULL);
+}
+
+static inline void await(struct reply *reply)
+{
+    while (!reply->done)
         loop_run(bench.loop, NULL);
 }
 

@@ -617,12 +617,13 @@ TEST calls_in_flight_are_told_when_the_container_goes(void)
 TEST stopping_tells_processes_first(void)
 {
     NEED_CONTAINER();
-    struct reply running;
+    struct reply running, other;
     ask(&running, "execute", command_args("sleep 100", "stop"));
-    REPLY other = run_in("true", "stop2");
+    ask(&other, "execute", command_args("until pgrep -x sleep; do :; done", "stop2"));
+    await(&other);
+    reply_free(&other);
     double start = now_ms();
     container_stop(bench.container, 5000);
-    await_all();
     while (bench.container)
         loop_run(bench.loop, NULL);
     ASSERT(now_ms() - start < 3000);
