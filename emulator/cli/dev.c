@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/heap.h"
 #include "base/journal.h"
 #include "base/log.h"
 #include "base/random.h"
@@ -222,6 +223,7 @@ static int build_layers(struct dev *dev, struct error *err)
     if (!(dev->loop = loop_new(err)) || !(dev->clock = clock_new(dev->loop, err)))
         return -err->code;
     log_set_clock(log_now, dev->clock);
+    heap_setup(dev->loop);
     loop_signal(dev->loop, SIGINT, end, dev);
     loop_signal(dev->loop, SIGTERM, end, dev);
     loop_signal(dev->loop, SIGHUP, end, dev);

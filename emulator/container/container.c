@@ -136,6 +136,7 @@ struct container *container_start(struct loop *loop, struct clock *clock, struct
      * with all signals at their defaults again. */
     signal(SIGPIPE, SIG_IGN);
     container->loop = loop;
+    container->jobs_last = &container->jobs;
     container->clock = clock;
     container->events = events;
     if (prepare(container, spec, driver) < 0) {

@@ -203,7 +203,7 @@ static void source_looked(void *arg, struct agent_answer *answer)
 static void mv_ended(struct run *run, int error, const struct rt_exit *how)
 {
     struct move_job *job = run->arg;
-    if (error == -EPIPE)
+    if (error == -EPIPE || (how && how->signal && job->file.job.container->stopping))
         job_interrupted(&job->file.job);
     else if (error < 0)
         move_failed_errno(job, -error);

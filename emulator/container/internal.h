@@ -32,8 +32,8 @@ struct container {
     char *hostname;
     char *version;
     struct environment env;
-    struct session *sessions; /* in the order they were made */
-    struct job *jobs;
+    struct session *sessions;      /* in the order they were made */
+    struct job *jobs, **jobs_last; /* oldest first */
     struct proc *procs;
     struct drain *drains; /* newest first */
     size_t drain_count;

@@ -19,11 +19,9 @@ void *job_new(struct container *container, struct call *call, const struct job_k
     job->container = container;
     job->call = call;
     job->args = json_incref((json_t *)call->args);
-    job->next = container->jobs;
-    job->link = &container->jobs;
-    if (job->next)
-        job->next->link = &job->next;
-    container->jobs = job;
+    job->link = container->jobs_last;
+    *job->link = job;
+    container->jobs_last = &job->next;
     return job;
 }
 
@@ -34,6 +32,8 @@ void job_end(struct job *job)
     *job->link = job->next;
     if (job->next)
         job->next->link = job->link;
+    else
+        container->jobs_last = job->link;
     struct session *session = job->session;
     if (session)
         session_forget(session, job);

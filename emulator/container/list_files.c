@@ -186,7 +186,9 @@ static void readable(void *arg, uint32_t events)
     ssize_t got = read(job->fd, piece, sizeof piece);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (got <= 0)
+    if (got <= 0 && job->file.job.container->stopping)
+        job_interrupted(&job->file.job);
+    else if (got <= 0)
         file_wrong(&job->file, OPERATION, FAILED, "the listing broke off");
     else if (buf_add(&job->waiting, piece, (size_t)got) < 0)
         file_wrong(&job->file, OPERATION, FAILED, "out of memory");

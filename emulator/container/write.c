@@ -1,5 +1,5 @@
-/* POST /api/write. The content is checked as a whole before the file is opened, so that bad input
- * loses nothing, and is then decoded piece by piece straight into the descriptor. */
+/* POST /api/write. The content is unescaped and checked as a whole before the file is opened, so
+ * that bad input loses nothing. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -21,11 +21,10 @@ enum {
 struct write_job {
     struct file_job file;
     const char *from, *end; /* what is still to be written */
-    bool escaped;           /* `from` is the inside of a JSON string literal */
     bool base64;            /* `from` is base64 in whole groups of four */
     char tail[2];           /* the last one or two bytes of base64, decoded */
     size_t tail_size;
-    struct buf unescaped; /* base64 that was escaped, which is rare */
+    struct buf unescaped; /* what stood in the JSON string literal */
     int fd;
     struct task task;
 };
@@ -41,16 +40,14 @@ static void write_release(struct job *job)
     buf_free(&write_job->unescaped);
 }
 
-/* The next bytes of the file in `piece`; 0 at the end. */
+/* The next bytes of the file; 0 at the end. */
 static long next_piece(struct write_job *job, const char **bytes)
 {
     *bytes = piece;
-    if (job->escaped)
-        return jsonstr_unescape(&job->from, job->end, piece, sizeof piece);
     if (!job->base64) {
         size_t left = (size_t)(job->end - job->from);
         *bytes = job->from;
-        size_t size = left < PIECE ? left : PIECE;
+        size_t size = left < TURN_MAX ? left : TURN_MAX;
         job->from += size;
         return (long)size;
     }
@@ -170,12 +167,15 @@ static bool check_base64(struct write_job *job)
 static int check_literal(struct write_job *job)
 {
     const char *from = job->from;
-    long size;
-    while ((size = jsonstr_unescape(&from, job->end, piece, sizeof piece)) > 0) {
-        if (job->base64 && buf_add(&job->unescaped, piece, (size_t)size) < 0)
-            return -ENOMEM;
-    }
-    return size < 0 ? -1 : 0;
+    size_t room = (size_t)(job->end - from) + 16;
+    char *to = buf_reserve(&job->unescaped, room, NULL);
+    if (!to)
+        return -ENOMEM;
+    long size = jsonstr_unescape(&from, job->end, to, room);
+    if (size < 0)
+        return -1;
+    buf_commit(&job->unescaped, (size_t)size);
+    return 0;
 }
 
 static bool refuse_content(struct write_job *job, const char *code, const char *why)
@@ -186,13 +186,13 @@ static bool refuse_content(struct write_job *job, const char *code, const char *
     return false;
 }
 
-static bool prepare_escaped(struct write_job *job)
+static bool unescape(struct write_job *job)
 {
     size_t size = (size_t)(job->end - job->from);
     /* Base64 has nothing to escape but slashes, which few do: then it is used where it lies. */
     if (job->base64 && !memchr(job->from, '\\', size))
         return true;
-    job->unescaped = BUF_INIT(size);
+    job->unescaped = BUF_INIT(size + 16);
     int result = check_literal(job);
     if (result == -ENOMEM) {
         file_wrong(&job->file, OPERATION, FAILED, "out of memory");
@@ -200,11 +200,8 @@ static bool prepare_escaped(struct write_job *job)
     }
     if (result < 0)
         return refuse_content(job, "INVALID_STRING", "not a valid JSON string");
-    job->escaped = !job->base64;
-    if (job->base64) {
-        job->from = buf_text(&job->unescaped);
-        job->end = job->from + job->unescaped.size;
-    }
+    job->from = buf_text(&job->unescaped);
+    job->end = job->from + job->unescaped.size;
     return true;
 }
 
@@ -214,7 +211,7 @@ static bool prepare_content(struct write_job *job, const struct call *call)
     if (call->content) {
         job->from = call->content;
         job->end = call->content + call->content_size;
-        if (!prepare_escaped(job))
+        if (!unescape(job))
             return false;
     } else if (json_is_string(content)) {
         job->from = json_string_value(content);

@@ -52,6 +52,8 @@ const char *http_label(const struct http_request *request);
 const char *http_host(const struct http_request *request); /* Host as sent */
 /* The body, NUL-terminated beyond its size. */
 const struct buf *http_body(const struct http_request *request);
+/* The same, handed over: http_body() is empty afterwards. */
+struct buf http_take_body(struct http_request *request);
 bool http_wants_html(const struct http_request *request); /* Accept names text/html */
 
 /* Tells the handler when the client leaves before the answer; the request must then not be used. */

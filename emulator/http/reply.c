@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/heap.h"
 #include "base/jsonstr.h"
 #include "base/log.h"
 #include "http/internal.h"
@@ -115,6 +116,7 @@ void http_reply_bytes(struct http_request *request, int status, const char *type
         free(data);
         return;
     }
+    heap_used(size);
     struct MHD_Response *response =
         MHD_create_response_from_buffer(size, data, MHD_RESPMEM_MUST_FREE);
     if (!response)

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/heap.h"
 #include "http/internal.h"
 
 enum { QUERY_MAX = 64 };
@@ -38,6 +39,7 @@ void request_free(struct http_request *request)
     free(request->query);
     free(request->query_text);
     free(request->host);
+    heap_used(request->body.capacity);
     buf_free(&request->body);
     free(request);
 }
@@ -198,6 +200,14 @@ const char *http_label(const struct http_request *request)
 const char *http_host(const struct http_request *request)
 {
     return request->host;
+}
+
+struct buf http_take_body(struct http_request *request)
+{
+    struct buf body = request->body;
+    heap_used(body.capacity);
+    request->body = BUF_INIT(body.max);
+    return body;
 }
 
 const struct buf *http_body(const struct http_request *request)

@@ -197,7 +197,7 @@ static json_t *read_arguments(struct http_request *request, const struct api_row
     const char *member = method_content_index(method) >= 0 ? "content" : NULL;
     int result = 0;
     if (strcmp(row->method, "GET") != 0)
-        result = body_read(body, http_body(request), member, -1);
+        result = body_read(body, request, member, -1);
     if (result == 0)
         body->json = json_object();
     if (result < 0) {

@@ -24,37 +24,37 @@ static bool is_blank(const struct buf *raw)
 }
 
 /* 1 when the large string was cut out and the rest is JSON, 0 when jansson should see all of it. */
-static int read_cut(struct body *body, const struct buf *raw, const char *member, int index)
+static int read_cut(struct body *body, const char *member, int index, size_t least)
 {
-    /* Whoever reads a small string from jansson may take it for a C string, so one that may have a
-     * NUL goes the other way at any size. */
-    size_t least = memmem(raw->data, raw->size, "\\u0000", 6) ? 1 : CUT_LEAST;
-    if (raw->size < least)
-        return 0;
     CLEANUP_FREE char *rest = NULL;
     const char *inside = NULL;
     size_t size = 0;
-    int found = jsonstr_cut(raw->data, raw->size, member, index, least, &inside, &size, &rest);
+    if (body->raw.size < least)
+        return 0;
+    int found =
+        jsonstr_cut(body->raw.data, body->raw.size, member, index, least, &inside, &size, &rest);
     if (found <= 0)
         return found;
     body->json = json_loads(rest, LOAD_FLAGS, NULL);
     if (!body->json)
         return 0;
-    body->content = malloc(size + 1);
-    if (!body->content)
-        return -ENOMEM;
-    memcpy(body->content, inside, size);
-    body->content[size] = '\0';
+    body->content = inside;
     body->content_size = size;
     return 1;
 }
 
-int body_read(struct body *body, const struct buf *raw, const char *member, int index)
+int body_read(struct body *body, struct http_request *request, const char *member, int index)
 {
+    body->raw = http_take_body(request);
+    const struct buf *raw = &body->raw;
     if (is_blank(raw))
         return 0;
     if (member || index >= 0) {
-        int result = read_cut(body, raw, member, index);
+        int result = read_cut(body, member, index, CUT_LEAST);
+        /* Whoever reads a small string from jansson may take it for a C string, so one that may
+         * have a NUL goes the other way at any size. */
+        if (result == 0 && memmem(raw->data, raw->size, "\\u0000", 6))
+            result = read_cut(body, member, index, 1);
         if (result != 0)
             return result;
     }
@@ -65,6 +65,6 @@ int body_read(struct body *body, const struct buf *raw, const char *member, int 
 void body_free(struct body *body)
 {
     json_decref(body->json);
-    free(body->content);
+    buf_free(&body->raw);
     *body = BODY_INIT;
 }

@@ -65,7 +65,7 @@ static json_t *read_object(struct worker *worker, struct http_request *request, 
 {
     if (strcmp(op->method, "GET") == 0)
         return json_object();
-    int result = body_read(body, http_body(request), op->takes_content ? "content" : NULL, -1);
+    int result = body_read(body, request, op->takes_content ? "content" : NULL, -1);
     if (result > 0 && json_is_object(body->json))
         return json_incref(body->json);
     if (op_is(op, "/api/session/create"))

@@ -32,7 +32,7 @@ static json_t *read_arguments(struct http_request *request, const struct method_
 {
     char hint[400];
     hint_example(hint, sizeof hint, row);
-    int result = body_read(body, http_body(request), NULL, method_content_index(row));
+    int result = body_read(body, request, NULL, method_content_index(row));
     if (result == 0)
         body->json = json_array();
     if (result < 0) {

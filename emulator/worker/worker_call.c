@@ -15,7 +15,7 @@
 static void worker_call_free(struct worker_call *call)
 {
     json_decref(call->args);
-    free(call->content);
+    buf_free(&call->raw);
     free(call);
 }
 
@@ -85,9 +85,12 @@ struct worker_call *worker_call_new(struct http_request *request, const struct c
     call->clock = clock;
     call->face = face;
     call->args = args;
-    call->content = steal_pointer(&body->content);
+    if (body->content) {
+        call->raw = body->raw;
+        body->raw = BUF_INIT(0);
+    }
     call->call = (struct call){.args = args,
-                               .content = call->content,
+                               .content = body->content,
                                .content_size = body->content_size,
                                .done = done,
                                .arg = call};

@@ -16,7 +16,7 @@ struct worker_call {
     enum face face;
     shape_function *shape; /* or NULL */
     json_t *args;
-    char *content;
+    struct buf raw; /* the bytes that call.content points into */
     int64_t started_ns;
 };
 

@@ -2,6 +2,7 @@
 #ifndef CONTAINER_CLIENT_H
 #define CONTAINER_CLIENT_H
 
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,7 +88,7 @@ static bool bench_start(void)
 static void bench_open(void)
 {
     struct error err = {0};
-    snprintf(bench.run_dir, sizeof bench.run_dir, "/tmp/sandpit-test-XXXXXX");
+    snprintf(bench.run_dir, sizeof bench.run_dir, "/tmp/sandpit-container-test-XXXXXX");
     bench.loop = loop_new(&err);
     bench.clock = bench.loop ? clock_new(bench.loop, &err) : NULL;
     if (bench.clock && mkdtemp(bench.run_dir))
@@ -107,6 +108,11 @@ static void bench_stop_container(void)
         loop_run(bench.loop, NULL);
 }
 
+static int bench_remove(const char *path, const struct stat *st, int type, struct FTW *where)
+{
+    return remove(path);
+}
+
 static void bench_close(void)
 {
     bench_stop_container();
@@ -114,10 +120,7 @@ static void bench_close(void)
     clock_free(bench.clock);
     loop_free(bench.loop);
     free(bench.gone_why);
-    char command[128];
-    snprintf(command, sizeof command, "%s/mnt", bench.run_dir);
-    rmdir(command);
-    rmdir(bench.run_dir);
+    nftw(bench.run_dir, bench_remove, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
 static void reply_done(struct call *call, struct answer *answer)

@@ -1,4 +1,6 @@
 /* Sessions and execute, against a real container (PROTOCOL A, B, R; ABUSE D). */
+#include <fcntl.h>
+
 #include "container_client.h"
 #include "greatest.h"
 
@@ -647,6 +649,75 @@ TEST stopping_does_not_wait_longer_than_the_grace(void)
     PASS();
 }
 
+static int open_descriptors(void)
+{
+    int count = 0;
+    for (int fd = 0; fd < 4096; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+TEST descriptors_are_given_back(void)
+{
+    NEED_CONTAINER();
+    REPLY warm = run_in("true", NULL);
+    int before = open_descriptors();
+    for (int i = 0; i < 20; i++) {
+        REPLY made = run_in("sleep 0.01 & sleep 0.01 & echo x; wait", "leak");
+        REPLY background = run_in("sleep 60 & echo y", "leak");
+        REPLY loose = run_in("seq 100", TOKEN);
+        REPLY end = i % 2 ? run_in("exit 1", "leak")
+                          : call("sessionDelete", parse("{\"sessionId\":\"leak\"}"));
+    }
+    /* Those of jobs whose shell exited under them are drained until they end. */
+    REPLY killed = run_in("pkill -x sleep", TOKEN);
+    while (open_descriptors() > before) {
+        REPLY tick = run_in("true", NULL);
+    }
+    ASSERT_EQ(before, open_descriptors());
+    PASS();
+}
+
+TEST a_long_command_is_taken_whole(void)
+{
+    NEED_CONTAINER();
+    enum { SIZE = 1 << 20 };
+    struct buf command = BUF_INIT(2 * SIZE);
+    buf_adds(&command, "cat <<'E' | wc -c\n");
+    for (int i = 0; i < SIZE / 8; i++)
+        buf_adds(&command, "0123456\n");
+    buf_adds(&command, "E");
+    double start = now_ms();
+    REPLY reply = run_in(buf_text(&command), NULL);
+    printf("# a command of 1 MiB took %.0f ms\n", now_ms() - start);
+    buf_free(&command);
+    ASSERT_STR_EQ("1048576", member(&reply, "stdout"));
+    PASS();
+}
+
+TEST a_container_that_goes_answers_a_long_queue(void)
+{
+    NEED_CONTAINER();
+    enum { COUNT = 9000 };
+    struct reply *replies = calloc(COUNT, sizeof *replies);
+    for (int i = 0; i < COUNT; i++)
+        ask(&replies[i], "execute", command_args(i ? ":" : "sleep 100", "long"));
+    double start = now_ms();
+    container_kill(bench.container);
+    while (bench.container)
+        loop_run(bench.loop, NULL);
+    int interrupted = 0;
+    for (int i = 0; i < COUNT; i++) {
+        interrupted += replies[i].code == CODE_OPERATION_INTERRUPTED;
+        reply_free(&replies[i]);
+    }
+    free(replies);
+    ASSERT_EQ(COUNT, interrupted);
+    ASSERT(now_ms() - start < 2000);
+    ASSERT(bench_start());
+    PASS();
+}
+
 TEST a_warm_command_is_fast(void)
 {
     NEED_CONTAINER();
@@ -698,6 +769,9 @@ SUITE(container)
     RUN_TEST(calls_in_flight_are_told_when_the_container_goes);
     RUN_TEST(stopping_tells_processes_first);
     RUN_TEST(stopping_does_not_wait_longer_than_the_grace);
+    RUN_TEST(descriptors_are_given_back);
+    RUN_TEST(a_long_command_is_taken_whole);
+    RUN_TEST(a_container_that_goes_answers_a_long_queue);
     RUN_TEST(a_warm_command_is_fast);
 }
 

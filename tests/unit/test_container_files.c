@@ -703,6 +703,34 @@ TEST swapping_links_never_leads_outside(void)
     PASS();
 }
 
+TEST operations_under_way_are_told_when_the_container_goes(void)
+{
+    NEED_CONTAINER();
+    prepare_with("truncate -s 30000000 /workspace/zeros.bin; mkfifo /workspace/p;"
+                 "mkdir -p /tmp/some; cd /tmp/some; touch {1..3000}");
+    REPLY stream = on_path("readStream", "/workspace/zeros.bin");
+    struct reply replies[4];
+    ask(&replies[0], "listFiles", parse("{\"path\":\"/tmp/some\"}"));
+    ask(&replies[1], "read", parse("{\"path\":\"/workspace/zeros.bin\"}"));
+    ask(&replies[2], "move",
+        parse("{\"sourcePath\":\"/workspace/zeros.bin\","
+              "\"destinationPath\":\"/dev/shm/zeros\"}"));
+    ask(&replies[3], "readStream", parse("{\"path\":\"/workspace/zeros.bin\"}"));
+    container_kill(bench.container);
+    while (bench.container)
+        loop_run(bench.loop, NULL);
+    ASSERT_EQ(0, bench.waiting_when_gone);
+    for (int i = 0; i < 4; i++) {
+        ASSERT(replies[i].done);
+        ASSERT(replies[i].code == CODE_OK || replies[i].code == CODE_OPERATION_INTERRUPTED);
+        reply_free(&replies[i]);
+    }
+    CLEANUP_FREE char *said = take_all(&stream);
+    ASSERT(strstr(said, "\"type\":\"error\""));
+    ASSERT(bench_start());
+    PASS();
+}
+
 SUITE(container_files)
 {
     RUN_TEST(write_and_read_answer_as_observed);
@@ -733,6 +761,7 @@ SUITE(container_files)
     RUN_TEST(many_entries_are_listed);
     RUN_TEST(a_deep_tree_can_be_listed);
     RUN_TEST(swapping_links_never_leads_outside);
+    RUN_TEST(operations_under_way_are_told_when_the_container_goes);
 }
 
 GREATEST_MAIN_DEFS();

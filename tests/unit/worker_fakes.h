@@ -71,6 +71,12 @@ const char *http_host(const struct http_request *request)
 {
     return "localhost:8787";
 }
+struct buf http_take_body(struct http_request *request)
+{
+    struct buf body = request->body;
+    request->body = BUF_INIT(body.max);
+    return body;
+}
 const struct buf *http_body(const struct http_request *request)
 {
     return &request->body;

@@ -1,0 +1,31 @@
+#include "base/heap.h"
+
+#include <malloc.h>
+
+enum {
+    LARGE = 256 * 1024,
+    KEPT = 8 * 1024 * 1024, /* at the top of the heap, until it is given back */
+    GIVE_BACK_MS = 1000,
+};
+
+static struct loop *heap_loop;
+static struct timer give_back;
+
+static void trim(void *arg)
+{
+    malloc_trim(0);
+}
+
+void heap_setup(struct loop *loop)
+{
+    mallopt(M_TRIM_THRESHOLD, KEPT);
+    mallopt(M_MMAP_THRESHOLD, KEPT);
+    heap_loop = loop;
+    give_back = (struct timer){.fire = trim};
+}
+
+void heap_used(size_t size)
+{
+    if (heap_loop && size >= LARGE)
+        loop_arm(heap_loop, &give_back, MS_NS(GIVE_BACK_MS));
+}

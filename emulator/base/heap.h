@@ -1,0 +1,16 @@
+/* The heap keeps what large contents used for a second, then gives it back. Without this every 1
+ * MiB read or write grows and shrinks the heap, and the page faults cost more than the work itself.
+ */
+#ifndef SANDPIT_BASE_HEAP_H
+#define SANDPIT_BASE_HEAP_H
+
+#include <stddef.h>
+
+#include "base/loop.h"
+
+/* Once, at the start of the process. */
+void heap_setup(struct loop *loop);
+/* `size` bytes were used for something short-lived. Before heap_setup() this does nothing. */
+void heap_used(size_t size);
+
+#endif
