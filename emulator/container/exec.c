@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/quote.h"
 #include "container/exec.h"
 #include "container/session.h"
 
@@ -45,17 +46,6 @@ static void fail(struct exec *exec, const char *why)
 /* The wrapper: text that the shell evaluates around the command when it has a directory or
  * variables of its own. */
 
-static void add_quoted(struct buf *to, const char *text)
-{
-    buf_addc(to, '\'');
-    for (const char *quote; (quote = strchr(text, '\'')); text = quote + 1) {
-        buf_add(to, text, (size_t)(quote - text));
-        buf_adds(to, "'\\''");
-    }
-    buf_adds(to, text);
-    buf_addc(to, '\'');
-}
-
 /* Remembers the value and whether it was exported. `${x@a}` fails under `set -u` when x is unset,
  * and a plain assignment to a read-only variable would end the command, hence the detours. */
 static void add_exports(struct buf *to, const json_t *env)
@@ -70,7 +60,7 @@ static void add_exports(struct buf *to, const json_t *env)
         buf_addf(to, "__h%d=;if [[ ${%s+x} ]];then __e%d=$%s;__h%d=y${%s@a};fi\n", i, name, i, name,
                  i, name);
         buf_addf(to, "builtin export %s=", name);
-        add_quoted(to, json_string_value(value));
+        quote_word(to, json_string_value(value));
         buf_addc(to, '\n');
         i++;
     }
@@ -98,7 +88,7 @@ static int build_wrapper(const struct exec *exec, struct buf *to)
 {
     if (exec->cwd) {
         buf_adds(to, "__d=$PWD;if CDPATH= builtin cd -- ");
-        add_quoted(to, exec->cwd);
+        quote_word(to, exec->cwd);
         buf_adds(to, " >/dev/null 2>&1;then\n");
     }
     add_exports(to, exec->env);
@@ -109,7 +99,7 @@ static int build_wrapper(const struct exec *exec, struct buf *to)
         buf_adds(to, "builtin cd -- \"$__d\" >/dev/null 2>&1\nelse builtin printf '%s\\n' ");
         CLEANUP_BUF struct buf text = BUF_INIT(WRAPPER_MAX);
         buf_addf(&text, "Failed to change directory to '%s'", exec->cwd);
-        add_quoted(to, buf_text(&text));
+        quote_word(to, buf_text(&text));
         result = buf_adds(to, " >&2;fi;builtin unset -v __d");
     }
     /* A buffer that was too small or not to be had has lost its end. */
@@ -319,9 +309,11 @@ static const char *bad_name(const json_t *env)
 
 static void refuse_args(struct call *call, const char *command, const char *why, const char *detail)
 {
+    char text[256];
+    snprintf(text, sizeof text, "%s%.160s", why, detail);
     call_error(call, CODE_COMMAND_EXECUTION_ERROR, NULL,
-               json_pack("{s:s,s:s}", "command", command, "stderr", why),
-               "Failed to execute command '%s': %s%s", command, why, detail);
+               json_pack("{s:s,s:s}", "command", command, "stderr", text),
+               "Failed to execute command '%s': %s", command, text);
 }
 
 void op_execute(struct container *container, struct call *call)
