@@ -144,8 +144,10 @@ struct container *container_start(struct loop *loop, struct clock *clock, struct
         container_free(container);
         return NULL;
     }
-    struct instance_spec instance = {spec->hostname, spec->python, spec->upper_bytes};
-    struct instance_events tell = {on_ready, on_exited, on_gone, container};
+    struct instance_spec instance = {
+        .hostname = spec->hostname, .python = spec->python, .upper_bytes = spec->upper_bytes};
+    struct instance_events tell = {
+        .ready = on_ready, .exited = on_exited, .gone = on_gone, .arg = container};
     container->instance = driver_start(driver, &instance, tell, err);
     if (!container->instance) {
         error_wrap(err, "start container");

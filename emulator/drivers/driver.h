@@ -15,10 +15,22 @@
 struct driver;   /* one for the process */
 struct instance; /* one container */
 
+/* 0 = no limit. */
+struct instance_limits {
+    uint64_t memory_bytes;
+    unsigned pids;
+    unsigned cpu_millis; /* 1000 = one CPU */
+};
+
+/* How a container reaches beyond itself. */
+enum instance_network { NETWORK_NONE, NETWORK_PASTA, NETWORK_SLIRP4NETNS };
+
 struct instance_spec {
     const char *hostname;
     bool python;          /* false: a lean image, where python3 does not exist */
     uint64_t upper_bytes; /* size of the throw-away layer */
+    struct instance_limits limits;
+    enum instance_network network;
 };
 
 struct instance_events {
@@ -26,6 +38,9 @@ struct instance_events {
     void (*ready)(void *arg, struct agent *agent);
     /* A process spawned through the agent ended. */
     void (*exited)(void *arg, int pid, const struct rt_exit *how);
+    /* The kernel ended a process for lack of memory; `kills` counts since the start. May be NULL.
+     */
+    void (*out_of_memory)(void *arg, unsigned kills);
     /* The whole tree is gone and its layer dropped. Called exactly once, also when it never became
      * ready; `why` says what happened ("killed", "runtime exited with 1: …"). The instance is freed
      * after this callback. */

@@ -137,7 +137,7 @@ static const char *output(void)
 
 static bool start_with(struct instance_spec spec)
 {
-    struct instance_events events = {on_ready, on_exited, on_gone, NULL};
+    struct instance_events events = {.ready = on_ready, .exited = on_exited, .gone = on_gone};
     struct error err = {0};
     t.instance = driver_start(t.driver, &spec, events, &err);
     if (!t.instance)
