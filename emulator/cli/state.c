@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,9 @@ int state_choose(const char *persist_to, const char *project_dir, char *to, size
     if (state && state[0] == '/')
         return join(to, size, err, state, "sandpit/default");
     const char *home = getenv("HOME");
+    const struct passwd *user = home && home[0] == '/' ? NULL : getpwuid(geteuid());
+    if (user)
+        home = user->pw_dir;
     if (!home || home[0] != '/')
         return error_set(err, ENOENT,
                          "neither XDG_STATE_HOME nor HOME is set: use --persist-to "
