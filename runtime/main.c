@@ -132,6 +132,7 @@ int main(void)
     if (fcntl(RT_SOCKET_FD, F_GETFD) < 0)
         return 1;
     drop_inherited();
+    privileges_limit();
     prctl(PR_SET_DUMPABLE, 0);
     if (getpid() != 1) /* orphans come to PID 1 by themselves */
         prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -57,6 +57,9 @@ struct reader reader_of(const struct request *request);
 bool reader_take(struct reader *reader, void *out, size_t size);
 char *reader_string(struct reader *reader);
 
+/* privileges.c */
+void privileges_limit(void);
+
 /* spawn.c; spawn_init opens what every spawn uses. */
 void spawn_init(void);
 int spawn_request(const struct request *request, struct answer *answer);

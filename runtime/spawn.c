@@ -12,7 +12,6 @@
 
 enum {
     TARGET_MAX = 63, /* the highest descriptor a slot may name */
-    ABOVE_TARGETS = 100,
     TABLE_MAX = RT_SLOTS_MAX + 3, /* a pty takes 0, 1 and 2 */
 };
 
@@ -178,12 +177,16 @@ static int plan_open(struct plan *plan, struct answer *answer)
  * target. Whatever is in no slot is closed. */
 static int place_descriptors(const struct plan *plan)
 {
-    int moved[TABLE_MAX];
+    int moved[TABLE_MAX], above = 0;
     uint64_t taken = 0;
     unsigned from = 0;
 
     for (size_t i = 0; i < plan->table_count; i++) {
-        moved[i] = fcntl(plan->table[i].source, F_DUPFD_CLOEXEC, ABOVE_TARGETS);
+        if ((int)plan->table[i].target >= above)
+            above = (int)plan->table[i].target + 1;
+    }
+    for (size_t i = 0; i < plan->table_count; i++) {
+        moved[i] = fcntl(plan->table[i].source, F_DUPFD_CLOEXEC, above);
         if (moved[i] < 0)
             return -errno;
     }
@@ -295,11 +298,25 @@ static int execute(const struct plan *plan)
     return error;
 }
 
+/* When memory runs out, the kernel shall choose what we started before it chooses us. Anybody may
+ * raise the number of his own process; that it does not work is no reason not to start. */
+static void stand_before_init(void)
+{
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return;
+    if (write(fd, "500", 3) < 0)
+        errno = 0;
+    close(fd);
+}
+
 static __attribute__((noreturn, noinline)) void become(struct plan *plan)
 {
     sigset_t none;
     int error = place_descriptors(plan);
 
+    stand_before_init();
     if (!error)
         error = join_session(plan);
     if (!error)

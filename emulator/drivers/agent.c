@@ -257,7 +257,8 @@ static bool receive(struct agent *agent)
                             .msg_control = &control,
                             .msg_controllen = sizeof(control)};
     ssize_t size = recvmsg(agent->watch.fd, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    if (size < 0 && (errno == EAGAIN || errno == EINTR))
+    /* The kernel may be short of memory for a moment; the message stays. */
+    if (size < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOMEM || errno == ENOBUFS))
         return false;
     if (size <= 0) {
         lose(agent, AGENT_CLOSED);

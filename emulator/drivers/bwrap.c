@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -13,13 +12,11 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "drivers/chain.h"
+#include "drivers/cgroup.h"
 #include "drivers/driver.h"
-#include "drivers/profile.h"
-
-#ifndef MFD_EXEC
-#define MFD_EXEC 0x0010U
-#endif
+#include "drivers/network.h"
+#include "drivers/network_helper.h"
+#include "drivers/starter.h"
 
 enum {
     HELLO_MS = 30000,
@@ -27,16 +24,16 @@ enum {
     GRACE_MS = 1000,
     ERROR_TEXT_MAX = 4096,
     WHY_MAX = 1024,
-    HOSTNAME_BYTES = 63,
     /* Room for one message and the kernel's own accounting. */
     SOCKET_BUFFER = 2 * RT_MESSAGE_MAX,
 };
 
 struct driver {
     struct loop *loop;
-    struct profile profile;
-    char *run_dir, *root, *program;
-    int null, owner;
+    struct starter starter;
+    struct cgroups *groups;
+    char *networks[NETWORK_SLIRP4NETNS + 1]; /* the programs, once they were needed */
+    struct network_helper *helpers;
     struct instance *instances;
 };
 
@@ -46,6 +43,11 @@ struct instance {
     struct instance_events events;
     struct agent *agent;
     struct child child;
+    enum instance_network network;
+    struct network_helper *helper; /* NULL when there is none, or none any more */
+    struct cgroup *group;
+    struct instance_limits limits;
+    unsigned kills; /* told so far */
     struct timer timer;
     struct watch errors;
     char error_text[ERROR_TEXT_MAX];
@@ -55,79 +57,13 @@ struct instance {
     int code, status; /* of the child, when ended */
 };
 
-extern const unsigned char runtime_blob_start[], runtime_blob_end[];
-
-/* The runtime in a sealed memfd, once for the process: no container can change what the next one
- * is started from. Opened for reading only. */
-static int runtime_memfd(struct error *err)
-{
-    static int shared = -1;
-    if (shared >= 0)
-        return shared;
-    unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-    CLEANUP_FD int fd = memfd_create("sandpit-runtime", flags | MFD_EXEC);
-    if (fd < 0 && errno == EINVAL) /* before 6.3 every memfd can be executed */
-        fd = memfd_create("sandpit-runtime", flags);
-    if (fd < 0)
-        return error_errno(err, errno, "memfd for the runtime");
-    for (const unsigned char *at = runtime_blob_start; at < runtime_blob_end;) {
-        ssize_t size = write(fd, at, (size_t)(runtime_blob_end - at));
-        if (size < 0)
-            return error_errno(err, errno, "copy the runtime");
-        at += size;
-    }
-    if (fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
-        return error_errno(err, errno, "seal the runtime");
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    shared = open(path, O_RDONLY | O_CLOEXEC);
-    return shared >= 0 ? shared : error_errno(err, errno, "open the runtime");
-}
-
 /* --- The driver ------------------------------------------------------------------------------- */
-
-static char *find_program(const char *name, const char *fallback)
-{
-    char path[PATH_MAX];
-    const char *at = getenv("PATH");
-    while (at && *at) {
-        size_t size = strcspn(at, ":");
-        int length = snprintf(path, sizeof(path), "%.*s/%s", (int)size, at, name);
-        if (*at == '/' && length < (int)sizeof(path) && access(path, X_OK) == 0)
-            return strdup(path);
-        at += size + (at[size] == ':');
-    }
-    return access(fallback, X_OK) == 0 ? strdup(fallback) : NULL;
-}
 
 static int prepare(struct driver *driver, const char *run_dir, struct error *err)
 {
-    if (geteuid() != 0)
-        return error_set(err, EPERM,
-                         "this version needs root for bubblewrap containers, whose "
-                         "files are an overlay of this host: run it as root");
-    driver->program = find_program("bwrap", "/usr/bin/bwrap");
-    if (!driver->program)
-        return error_set(err, ENOENT,
-                         "bubblewrap (bwrap) is not installed: install it, on Debian "
-                         "and Ubuntu with 'apt install bubblewrap'");
-    driver->run_dir = realpath(run_dir, NULL);
-    if (!driver->run_dir)
-        return error_errno(err, errno, "run directory '%s'", run_dir);
-    if (asprintf(&driver->root, "%s/mnt/" CHAIN_ROOT, driver->run_dir) < 0) {
-        driver->root = NULL;
-        return error_errno(err, ENOMEM, "driver");
-    }
-    char mnt[PATH_MAX];
-    snprintf(mnt, sizeof(mnt), "%s/mnt", driver->run_dir);
-    if (mkdir(mnt, 0700) < 0 && errno != EEXIST)
-        return error_errno(err, errno, "make '%s'", mnt);
-    driver->null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    driver->owner = (int)syscall(SYS_pidfd_open, getpid(), 0);
-    if (driver->null < 0 || driver->owner < 0)
-        return error_errno(err, errno, "driver");
-    int runtime = runtime_memfd(err);
-    return runtime < 0 ? runtime : profile_build(&driver->profile, driver->run_dir, err);
+    driver->groups = cgroups_new(driver->loop, CGROUP_ROOT, NULL);
+    return driver->groups ? starter_open(&driver->starter, run_dir, err)
+                          : error_errno(err, ENOMEM, "driver");
 }
 
 struct driver *driver_bwrap_new(struct loop *loop, const char *run_dir, struct error *err)
@@ -138,7 +74,7 @@ struct driver *driver_bwrap_new(struct loop *loop, const char *run_dir, struct e
         return NULL;
     }
     driver->loop = loop;
-    driver->null = driver->owner = -1;
+    driver->starter = starter_closed;
     if (prepare(driver, run_dir, err) < 0) {
         error_wrap(err, "bubblewrap driver");
         driver_free(driver);
@@ -149,24 +85,41 @@ struct driver *driver_bwrap_new(struct loop *loop, const char *run_dir, struct e
 
 const char *driver_missing_tools(const struct driver *driver)
 {
-    return driver->profile.missing;
+    return driver->starter.profile.missing;
+}
+
+const char *driver_warning(const struct driver *driver)
+{
+    return driver->starter.warning;
+}
+
+const char *driver_limited(const struct driver *driver)
+{
+    return driver->starter.limited;
+}
+
+const char *driver_limits_note(const struct driver *driver)
+{
+    return cgroups_note(driver->groups);
 }
 
 const char *const *driver_environment(const struct driver *driver)
 {
-    return (const char *const *)driver->profile.env;
+    return (const char *const *)driver->starter.profile.env;
 }
 
 /* --- The end of an instance ------------------------------------------------------------------- */
 
 static void instance_free(struct instance *instance)
 {
+    network_helper_stop(steal_pointer(&instance->helper));
     loop_disarm(instance->driver->loop, &instance->timer);
     int errors = instance->errors.fd;
     loop_unwatch(instance->driver->loop, &instance->errors);
     if (errors >= 0)
         close(errors);
     agent_free(instance->agent);
+    cgroup_free(instance->group);
     *instance->link = instance->next;
     if (instance->next)
         instance->next->link = instance->link;
@@ -208,9 +161,21 @@ static const char *error_line(struct instance *instance)
     return text;
 }
 
+/* PID 1 is the last that the kernel chooses, so whoever is left then has no use. */
+static const char *lack_of_memory(const struct instance *instance, char *to, size_t size)
+{
+    bool killed = instance->code == CLD_EXITED ? instance->status == 128 + SIGKILL
+                                               : instance->status == SIGKILL;
+    to[0] = '\0';
+    if (killed && instance->kills)
+        snprintf(to, size, "out of memory (limit %llu MiB): ",
+                 (unsigned long long)(instance->limits.memory_bytes >> 20));
+    return to;
+}
+
 static void explain(struct instance *instance, char *to, size_t size)
 {
-    char end[64];
+    char end[64], memory[64];
     const char *line = error_line(instance);
     const char *colon = *line ? ": " : "";
     if (instance->why[0]) {
@@ -221,8 +186,23 @@ static void explain(struct instance *instance, char *to, size_t size)
         snprintf(end, sizeof(end), "exited with %d", instance->status);
     else
         snprintf(end, sizeof(end), "was ended by signal %d", instance->status);
-    snprintf(to, size, "%s %s%s%s", instance->ready ? "runtime" : "container did not start: it",
-             end, colon, line);
+    snprintf(to, size, "%s%s %s%s%s", lack_of_memory(instance, memory, sizeof(memory)),
+             instance->ready ? "runtime" : "container did not start: it", end, colon, line);
+}
+
+static void tell_kills(void *arg, unsigned kills)
+{
+    struct instance *instance = arg;
+    if (kills <= instance->kills)
+        return;
+    instance->kills = kills;
+    if (instance->events.out_of_memory)
+        instance->events.out_of_memory(instance->events.arg, kills);
+}
+
+unsigned instance_kills(struct instance *instance)
+{
+    return cgroup_kills(instance->group);
 }
 
 /* The child is PID 1 of the enclosing pid namespace, so its end is reported when nothing of the
@@ -234,6 +214,7 @@ static void finish(struct instance *instance)
         return;
     char why[WHY_MAX + ERROR_TEXT_MAX];
     read_errors(instance, 0);
+    tell_kills(instance, instance_kills(instance));
     explain(instance, why, sizeof(why));
     if (instance->events.gone)
         instance->events.gone(instance->events.arg, why);
@@ -246,6 +227,7 @@ static void end_tree(struct instance *instance, const char *why)
         return;
     if (!instance->why[0])
         snprintf(instance->why, sizeof(instance->why), "%s", why);
+    network_helper_stop(steal_pointer(&instance->helper));
     kill(instance->child.pid, SIGKILL);
 }
 
@@ -260,6 +242,7 @@ static void child_ended(void *arg, int code, int status)
     instance->ended = true;
     instance->code = code;
     instance->status = status;
+    network_helper_stop(steal_pointer(&instance->helper));
     finish(instance);
 }
 
@@ -280,11 +263,47 @@ static void timer_fired(void *arg)
 
 /* --- The life of an instance ------------------------------------------------------------------ */
 
+static void network_state(void *arg, enum network_state state, const char *why)
+{
+    struct instance *instance = arg;
+    if (state == NETWORK_FAILED)
+        instance->helper = NULL;
+    if (instance->events.network && !instance->lost)
+        instance->events.network(instance->events.arg, state, why);
+}
+
+/* Its start overlaps with that of the first shell. */
+static void start_network(struct instance *instance)
+{
+    struct driver *driver = instance->driver;
+    if (instance->network == NETWORK_NONE || instance->why[0])
+        return;
+    char **program = &driver->networks[instance->network];
+    if (!*program)
+        *program = network_program(instance->network, getenv("PATH"));
+    struct error err = {0};
+    struct network_helper_start start = {.network = instance->network,
+                                         .program = *program,
+                                         .owner = driver->starter.owner,
+                                         .null = driver->starter.null,
+                                         .all = &driver->helpers};
+    struct network_helper_events events = {network_state, instance};
+    if (!*program)
+        error_set(&err, ENOENT, "%s is not installed", network_name(instance->network));
+    else
+        instance->helper =
+            network_helper_start(driver->loop, instance->agent, &start, events, &err);
+    if (!instance->helper)
+        network_state(instance, NETWORK_FAILED, err.text);
+}
+
 static void agent_hello(void *arg)
 {
     struct instance *instance = arg;
     loop_disarm(instance->driver->loop, &instance->timer);
+    cgroup_limit_cpu(instance->group, &instance->limits);
     instance->ready = true;
+    start_network(instance);
     if (instance->events.ready && !instance->why[0])
         instance->events.ready(instance->events.arg, instance->agent);
 }
@@ -309,77 +328,25 @@ static void agent_lost(void *arg, const char *why)
     finish(instance);
 }
 
-static void clean_hostname(char *to, const char *from)
-{
-    size_t size = 0;
-    for (; from && *from && size < HOSTNAME_BYTES; from++) {
-        char c = *from >= 'A' && *from <= 'Z' ? (char)(*from - 'A' + 'a') : *from;
-        bool fine = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c == '-' && size > 0);
-        if (fine)
-            to[size++] = c;
-    }
-    while (size > 0 && to[size - 1] == '-')
-        size--;
-    to[size] = '\0';
-    if (size == 0)
-        snprintf(to, HOSTNAME_BYTES + 1, "sandbox");
-}
-
-/* Docker's default capabilities: enough for package managers and servers, none that reaches the
- * host or lets a process look into PID 1. */
-#define CAPABILITY(name) "--cap-add", "CAP_" name
-
-/* bubblewrap's arguments after the root and the host name, which differ. */
-static const char *const fixed_arguments[] = {
-    /* clang-format off */
-    "--dev", "/dev",
-    "--proc", "/proc",
-    /* Root may write the kernel's settings without any capability. */
-    "--ro-bind", "/proc/sys", "/proc/sys",
-    "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts",
-    "--die-with-parent", "--as-pid-1",
-    "--cap-drop", "ALL",
-    CAPABILITY("CHOWN"), CAPABILITY("DAC_OVERRIDE"), CAPABILITY("FSETID"), CAPABILITY("FOWNER"),
-    CAPABILITY("MKNOD"), CAPABILITY("NET_RAW"), CAPABILITY("SETGID"), CAPABILITY("SETUID"),
-    CAPABILITY("SETFCAP"), CAPABILITY("SETPCAP"), CAPABILITY("NET_BIND_SERVICE"),
-    CAPABILITY("SYS_CHROOT"), CAPABILITY("KILL"), CAPABILITY("AUDIT_WRITE"),
-    "--chdir", "/",
-    "--", "/proc/self/fd/4", NULL,
-    /* clang-format on */
-};
-_Static_assert(CHAIN_RUNTIME_FD == 4, "the last argument");
-
-static int clone_chain(struct driver *driver, const struct instance_spec *spec, int socket,
+static int clone_chain(struct instance *instance, const struct instance_spec *spec, int socket,
                        int errors, struct error *err)
 {
-    char hostname[HOSTNAME_BYTES + 1], hostname_line[HOSTNAME_BYTES + 2], hosts[256], tmpfs[64];
-    clean_hostname(hostname, spec->hostname);
-    snprintf(hostname_line, sizeof(hostname_line), "%s\n", hostname);
-    snprintf(hosts, sizeof(hosts),
-             "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t%s\n",
-             hostname);
-    snprintf(tmpfs, sizeof(tmpfs), "mode=755,size=%llu", (unsigned long long)spec->upper_bytes);
-    const char *argv[6 + sizeof(fixed_arguments) / sizeof(fixed_arguments[0])] = {
-        "bwrap", "--bind", driver->root, "/", "--hostname", hostname};
-    memcpy(argv + 6, fixed_arguments, sizeof(fixed_arguments));
-    const struct chain_file files[] = {{CHAIN_UPPER "/etc/hostname", hostname_line},
-                                       {CHAIN_UPPER "/etc/hosts", hosts}};
-    struct chain chain = {.run_dir = driver->run_dir,
-                          .tmpfs = tmpfs,
-                          .steps = driver->profile.steps,
-                          .step_count = driver->profile.step_count,
-                          .when = spec->python ? CHAIN_PYTHON : CHAIN_LEAN,
-                          .files = files,
-                          .file_count = sizeof(files) / sizeof(files[0]),
-                          .program = driver->program,
-                          .argv = (char *const *)argv,
-                          .env = driver->profile.env,
-                          .null = driver->null,
-                          .errors = errors,
+    struct driver *driver = instance->driver;
+    struct instance_limits beyond = cgroups_beyond(driver->groups, spec->limits);
+    int groups[CGROUP_TREES];
+    struct start start = {.hostname = spec->hostname,
+                          .resolv = network_resolv(spec->network),
+                          .python = spec->python,
+                          .upper_bytes = spec->upper_bytes,
                           .socket = socket,
-                          .runtime = runtime_memfd(err),
-                          .owner = driver->owner};
-    return chain_clone(&chain, err);
+                          .errors = errors,
+                          .groups = groups,
+                          .group_count = cgroup_entries(instance->group, groups),
+                          .memory_bytes = beyond.memory_bytes,
+                          .pids = beyond.pids};
+    int pid = starter_start(&driver->starter, &start, err);
+    cgroup_entered(instance->group);
+    return pid;
 }
 
 static void widen_socket(int fd)
@@ -413,7 +380,12 @@ static int launch(struct instance *instance, const struct instance_spec *spec, s
     error = loop_arm(loop, &instance->timer, MS_NS(HELLO_MS));
     if (error)
         return error_errno(err, -error, "start timeout");
-    int pid = clone_chain(instance->driver, spec, socket, errors, err);
+    instance->limits = spec->limits;
+    instance->group = cgroup_new(instance->driver->groups, &spec->limits, err);
+    if (!instance->group)
+        return error_wrap(err, "limits");
+    cgroup_on_kill(instance->group, tell_kills, instance);
+    int pid = clone_chain(instance, spec, socket, errors, err);
     if (pid < 0)
         return pid;
     error = loop_child(loop, &instance->child, pid, err);
@@ -434,6 +406,7 @@ struct instance *driver_start(struct driver *driver, const struct instance_spec 
     }
     instance->driver = driver;
     instance->events = events;
+    instance->network = spec->network;
     instance->timer = (struct timer){.fire = timer_fired, .arg = instance};
     instance->errors = (struct watch){.ready = read_errors, .arg = instance, .fd = -1};
     instance->child = (struct child){.ended = child_ended, .arg = instance, .pidfd = -1};
@@ -468,11 +441,10 @@ void driver_free(struct driver *driver)
         instance->lost = true;
         instance_free(instance);
     }
-    profile_free(&driver->profile);
-    cleanup_fd(&driver->null);
-    cleanup_fd(&driver->owner);
-    free(driver->run_dir);
-    free(driver->root);
-    free(driver->program);
+    network_helpers_free(&driver->helpers);
+    cgroups_free(driver->groups);
+    starter_close(&driver->starter);
+    for (size_t i = 0; i < sizeof(driver->networks) / sizeof(driver->networks[0]); i++)
+        free(driver->networks[i]);
     free(driver);
 }

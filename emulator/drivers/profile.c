@@ -11,6 +11,9 @@
 
 #include "base/cleanup.h"
 
+/* Three of them are in the options of a mount. */
+enum { OVERLAY_NAME_MAX = 96 };
+
 /* Trees of programs and libraries. On merged systems all but /usr are links, which are repeated. */
 static const char *const program_trees[] = {"/usr",   "/bin",   "/sbin",  "/lib",
                                             "/lib64", "/lib32", "/libx32"};
@@ -93,8 +96,8 @@ static int add_at(struct profile *profile, const char *base, const char *path,
 
 /* The directories on the way to `path` and `path` itself, below `base`. One that exists already is
  * no error for the chain, so the first mention of a directory decides its mode. */
-static int add_dirs(struct profile *profile, const char *base, const char *path, mode_t mode,
-                    unsigned when)
+int profile_add_dirs(struct profile *profile, const char *base, const char *path, mode_t mode,
+                     unsigned when)
 {
     char part[PATH_MAX];
     for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -110,7 +113,7 @@ static int add_dirs(struct profile *profile, const char *base, const char *path,
 
 int profile_add_dir(struct profile *profile, const char *path, mode_t mode)
 {
-    return add_dirs(profile, CHAIN_ROOT, path, mode, CHAIN_BOTH);
+    return profile_add_dirs(profile, CHAIN_ROOT, path, mode, CHAIN_BOTH);
 }
 
 /* The name of an overlay's upper and work directory: its path with dashes, "/etc-fonts". */
@@ -123,35 +126,41 @@ static void overlay_name(char *name, size_t size, const char *path)
 
 int profile_add_overlay(struct profile *profile, const char *path, const char *lower)
 {
-    if (strpbrk(lower, ",:\\") || strlen(path) > NAME_MAX)
+    static const char *const tops[] = {CHAIN_LOWERS, CHAIN_UPPER, CHAIN_WORK};
+    if (strpbrk(path, ",:\\") || strlen(path) > OVERLAY_NAME_MAX)
         return -EINVAL;
+    bool own = strcmp(path, lower) != 0;
     char name[NAME_MAX + 2];
     overlay_name(name, sizeof(name), path);
-    CLEANUP_FREE char *options = NULL;
-    if (asprintf(&options,
-                 "lowerdir=%s,upperdir=" CHAIN_UPPER "%s,workdir=" CHAIN_WORK
-                 "%s,redirect_dir=on,volatile",
-                 lower, name, name) < 0) {
-        options = NULL;
-        return -ENOMEM;
-    }
-    int error = add_dirs(profile, CHAIN_UPPER, name, 0755, CHAIN_BOTH);
+    int error = 0;
+    for (size_t i = 0; !error && i < sizeof(tops) / sizeof(tops[0]); i++)
+        error = profile_add_dirs(profile, tops[i], name, 0755, CHAIN_BOTH);
+    struct chain_step lowest = {.kind = own ? CHAIN_OWN : CHAIN_LOWER, .text = (char *)lower};
+    struct chain_step merged = {.kind = own ? CHAIN_MERGED : CHAIN_OVERLAY, .text = name};
+    lowest.when = merged.when = CHAIN_BOTH;
     if (!error)
-        error = add_dirs(profile, CHAIN_WORK, name, 0755, CHAIN_BOTH);
-    struct chain_step step = {.kind = CHAIN_OVERLAY, .when = CHAIN_BOTH, .text = options};
+        error = add_at(profile, CHAIN_LOWERS, name, lowest);
     if (!error)
-        error = add_at(profile, CHAIN_ROOT, path, step);
+        error = add_at(profile, CHAIN_ROOT, path, merged);
     return error ? error : add_tree(profile, path);
 }
 
 int profile_add_bind(struct profile *profile, const char *path, bool lean)
 {
     unsigned when = lean ? CHAIN_BOTH : CHAIN_PYTHON;
-    int error = add_dirs(profile, CHAIN_ROOT, path, 0755, when);
+    int error = profile_add_dirs(profile, CHAIN_ROOT, path, 0755, when);
     struct chain_step step = {.kind = CHAIN_BIND, .when = when, .text = (char *)path};
     if (!error)
         error = add_at(profile, CHAIN_ROOT, path, step);
     return error ? error : add_tree(profile, path);
+}
+
+int profile_add_outside(struct profile *profile, const char *path)
+{
+    char lower[NAME_MAX];
+    snprintf(lower, sizeof(lower), CHAIN_LOWERS "%s", path);
+    struct chain_step step = {.kind = CHAIN_LINK, .when = CHAIN_BOTH, .text = lower};
+    return add_at(profile, ".", path, step);
 }
 
 static int add_program_tree(struct profile *profile, const char *path)
@@ -162,6 +171,8 @@ static int add_program_tree(struct profile *profile, const char *path)
         return 0;
     if (S_ISDIR(st.st_mode)) {
         int error = profile_add_dir(profile, path, 0755);
+        if (!error)
+            error = profile_add_outside(profile, path);
         return error ? error : profile_add_overlay(profile, path, path);
     }
     ssize_t size = S_ISLNK(st.st_mode) ? readlink(path, target, sizeof(target) - 1) : -1;
@@ -169,12 +180,13 @@ static int add_program_tree(struct profile *profile, const char *path)
         return 0;
     target[size] = '\0';
     struct chain_step step = {.kind = CHAIN_LINK, .when = CHAIN_BOTH, .text = target};
-    return add_at(profile, CHAIN_ROOT, path, step);
+    int error = add_at(profile, CHAIN_ROOT, path, step);
+    return error ? error : add_at(profile, ".", path, step);
 }
 
 static int add_root(struct profile *profile)
 {
-    static const char *const tops[] = {CHAIN_ROOT, CHAIN_UPPER, CHAIN_WORK};
+    static const char *const tops[] = {CHAIN_ROOT, CHAIN_LOWERS, CHAIN_UPPER, CHAIN_WORK};
     int error = 0;
     for (size_t i = 0; !error && i < sizeof(tops) / sizeof(tops[0]); i++) {
         struct chain_step step = {.kind = CHAIN_DIR, .when = CHAIN_BOTH, .mode = 0755};
@@ -189,6 +201,11 @@ static int add_root(struct profile *profile)
         error = profile_add_dir(profile, "/var/lib/dpkg", 0755);
         if (!error)
             error = profile_add_overlay(profile, "/var/lib/dpkg", "/var/lib/dpkg");
+        /* Names users and groups that the accounts inside do not have; dpkg refuses to go on then.
+         */
+        struct chain_step step = {.kind = CHAIN_WHITEOUT, .when = CHAIN_BOTH};
+        if (!error && lstat("/var/lib/dpkg/statoverride", &st) == 0)
+            error = add_at(profile, CHAIN_UPPER, "/var-lib-dpkg/statoverride", step);
     }
     return error;
 }
@@ -224,7 +241,7 @@ static int hide_python(struct profile *profile, const char *dir_path)
         return 0;
     char base[64], name[PATH_MAX];
     const char *rest = upper_of(dir_path, base, sizeof(base));
-    int error = *rest ? add_dirs(profile, base, rest, 0755, CHAIN_LEAN) : 0;
+    int error = *rest ? profile_add_dirs(profile, base, rest, 0755, CHAIN_LEAN) : 0;
     for (struct dirent *entry; !error && (entry = readdir(dir));) {
         if (!is_python(entry->d_name))
             continue;
@@ -245,7 +262,7 @@ static int link_python(struct profile *profile)
     if (at3 < 0 || (at >= 0 && at <= at3) || lstat("/usr/local/bin/python", &st) == 0 ||
         !real_directory("/usr/local/bin"))
         return 0;
-    int error = add_dirs(profile, CHAIN_UPPER "/usr", "/local/bin", 0755, CHAIN_PYTHON);
+    int error = profile_add_dirs(profile, CHAIN_UPPER "/usr", "/local/bin", 0755, CHAIN_PYTHON);
     struct chain_step step = {.kind = CHAIN_LINK, .when = CHAIN_PYTHON, .text = python3};
     return error ? error : add_at(profile, CHAIN_UPPER, "/usr/local/bin/python", step);
 }

@@ -222,9 +222,10 @@ static int prepare(struct profile *profile, const char *run_dir, struct error *e
     CLEANUP_FD int etc = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (etc < 0)
         return error_errno(err, errno, "open '%s'", path);
-    /* The chain works in run_dir/mnt, so the lower is named from there: a run_dir with a colon or a
-     * comma in it cannot confuse the mount options. /etc is mounted before what lies in it. */
-    int error = profile_add_overlay(profile, "/etc", "../etc");
+    /* /etc is mounted before what lies in it. */
+    int error = profile_add_overlay(profile, "/etc", path);
+    if (!error)
+        error = profile_add_outside(profile, "/etc");
     if (!error)
         error = fill(profile, etc);
     return error ? error_errno(err, -error, "fill '%s'", path) : 0;

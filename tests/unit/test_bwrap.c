@@ -4,11 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -18,6 +21,7 @@
 #include "base/cleanup.h"
 #include "drivers/chain.h"
 #include "drivers/driver.h"
+#include "drivers/starter.h"
 #include "greatest.h"
 
 enum { DEADLINE_MS = 20000, UPPER = 64 * 1024 * 1024, OUTPUT_MAX = 1024 * 1024 };
@@ -305,6 +309,8 @@ TEST secrets_of_the_host_are_not_there(void)
 
 TEST writes_stay_in_the_container_and_end_with_it(void)
 {
+    if (geteuid() != 0)
+        SKIPm("not root: what can be written is less, see system/test_rootless.c");
     ASSERT(start());
     char command[256];
     char *passwd = slurp("/etc/passwd");
@@ -773,14 +779,160 @@ TEST links_left_by_a_container_lead_the_next_one_nowhere(void)
     PASS();
 }
 
-TEST ordinary_users_are_told_what_is_needed(void)
+/* Where links in a root could lead to: a directory of this host with one file. */
+static bool canary_is_untouched(void)
 {
+    CLEANUP_FREE char *text = slurp(scratch("canary/file"));
+    int count = 0;
+    CLEANUP_DIR DIR *dir = opendir(scratch("canary"));
+    while (dir && readdir(dir))
+        count++;
+    struct stat st;
+    return strcmp(text, "here") == 0 && count == 3 && stat(scratch("canary"), &st) == 0 &&
+           (st.st_mode & 0777) == 0755;
+}
+
+/* Makes a link of what the profile has at this path of the tmpfs, or adds one. */
+static void plant(struct starter *starter, const char *path, const char *target)
+{
+    struct chain_step link = {CHAIN_LINK, CHAIN_BOTH, 0, (char *)path, (char *)target};
+    for (size_t i = 0; i < starter->profile.step_count; i++) {
+        struct chain_step *step = &starter->profile.steps[i];
+        if (step->kind != CHAIN_DIR || strcmp(step->path, path) != 0)
+            continue;
+        step->kind = CHAIN_LINK;
+        free(step->text);
+        step->text = strdup(target);
+        return;
+    }
+    if (profile_add_step(&starter->profile, link) < 0)
+        abort();
+}
+
+/* Words in front of bubblewrap's other arguments. */
+static void tell_bwrap(struct starter *starter, const char *option, const char *path)
+{
+    memmove(starter->arguments + 2, starter->arguments,
+            sizeof(starter->arguments) - 2 * sizeof(starter->arguments[0]));
+    starter->arguments[0] = option;
+    starter->arguments[1] = path;
+}
+
+/* One start whose runtime ends at once, because nobody is at the other end of its socket. The
+ * status of the child, as waitpid gives it. */
+static int start_once(const struct starter *starter)
+{
+    int pair[2], status = -1;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        abort();
+    close(pair[0]);
+    CLEANUP_FD int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+    struct start how = {.hostname = "hostile",
+                        .resolv = "",
+                        .python = true,
+                        .upper_bytes = UPPER,
+                        .socket = pair[1],
+                        .errors = nowhere};
+    int pid = starter_start(starter, &how, NULL);
+    close(pair[1]);
+    if (pid > 0)
+        waitpid(pid, &status, 0);
+    return status;
+}
+
+/* As an image or an upper layer with hostile links would be (CVE-2026-87766). */
+TEST links_in_a_root_lead_bubblewrap_nowhere(void)
+{
+    /* What bubblewrap or the chain mounts on or makes, and whether it starts all the same. */
+    static const struct {
+        const char *path, *dir;
+        bool starts;
+    } places[] = {
+        {"root/dev", NULL, true},
+        {"root/proc", NULL, true},
+        {"root/workspace", NULL, true},
+        {"root/tmp", NULL, true},
+        {"root/run/lock", NULL, true},
+        {"u/etc/alternatives", NULL, false},
+        {"root/srv", "/srv/planted", false},
+        {"u/etc/link", "/etc/link/planted", false},
+        {"u/usr/link", "/usr/link/planted", false},
+    };
+    make_dirs("canary");
+    make_dirs("hostile");
+    spill(scratch("canary/file"), "here", 0644);
+    char targets[5][300];
+    snprintf(targets[0], sizeof(targets[0]), "/oldroot%s", scratch("canary"));
+    snprintf(targets[1], sizeof(targets[1]), "%s", scratch("canary"));
+    snprintf(targets[2], sizeof(targets[2]), "../../../../../../..%s", scratch("canary"));
+    snprintf(targets[3], sizeof(targets[3]), "../../oldroot%s", scratch("canary"));
+    snprintf(targets[4], sizeof(targets[4]), "nowhere");
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        for (size_t j = 0; j < sizeof(targets) / sizeof(targets[0]); j++) {
+            struct starter starter;
+            ASSERT_EQ(0, starter_open(&starter, scratch("hostile"), NULL));
+            plant(&starter, places[i].path, targets[j]);
+            if (places[i].dir)
+                tell_bwrap(&starter, "--dir", places[i].dir);
+            int status = start_once(&starter);
+            starter_close(&starter);
+            ASSERTm(places[i].path, canary_is_untouched());
+            if (places[i].starts)
+                ASSERT_EQm(places[i].path, 0, status);
+        }
+    }
+    PASS();
+}
+
+TEST a_merged_usr_is_shown_by_the_same_links(void)
+{
+    struct stat st;
+    if (lstat("/bin", &st) < 0 || !S_ISLNK(st.st_mode))
+        SKIPm("/bin of this host is no link");
+    ASSERT(start());
+    ASSERT_EQ(0, run("readlink /bin; /bin/sh -c 'echo fine'"));
+    ASSERT_STR_EQ("usr/bin\nfine\n", output());
+    PASS();
+}
+
+TEST bubblewrap_sees_nothing_of_the_host_but_its_programs(void)
+{
+    ASSERT(start());
+    char path[64], target[PATH_MAX];
+    snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+    CLEANUP_FREE char *children = slurp(path);
+    int pid = (int)strtol(children, NULL, 10);
+    static const char *const hidden[] = {"home", "var", "srv", "opt", "boot", "run", "work"};
+    for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++) {
+        snprintf(target, sizeof(target), "/proc/%d/root/%s", pid, hidden[i]);
+        ASSERTm(hidden[i], access(target, F_OK) < 0);
+    }
+    if (geteuid() == 0) {
+        snprintf(target, sizeof(target), "/proc/%d/root/usr/bin", pid);
+        ASSERT_EQ(0, access(target, F_OK));
+    }
+    PASS();
+}
+
+/* The kernel's own view, without the file API: what root of the host cannot be made to do. */
+TEST without_its_own_ids_a_container_is_still_held(void)
+{
+    if (geteuid() != 0)
+        SKIPm("not root: there is no such fallback");
+    setenv("SANDPIT_NO_IDMAP", "1", 1);
+    driver_free(t.driver);
     struct error err = {0};
-    ASSERT_EQ(0, seteuid(65534));
-    struct driver *driver = driver_bwrap_new(t.loop, scratch("run"), &err);
-    ASSERT_EQ(0, seteuid(0));
-    ASSERT(!driver);
-    ASSERT(strstr(err.text, "needs root"));
+    t.driver = driver_bwrap_new(t.loop, scratch("run"), &err);
+    unsetenv("SANDPIT_NO_IDMAP");
+    ASSERT(t.driver);
+    ASSERT(driver_warning(t.driver) && !strchr(driver_warning(t.driver), '\n'));
+    ASSERT(start());
+    ASSERT_EQ(0, run("cat /proc/self/uid_map | tr -s ' '"));
+    ASSERT_STR_EQ(" 0 0 4294967295\n", output());
+    ASSERT(run("unshare -U true") != 0);
+    ASSERT(run("(exec 3>>/proc/sys/kernel/core_pattern)") != 0);
+    ASSERT(run("mknod /tmp/m b 8 0") != 0);
+    ASSERT_EQ(0, run("touch /usr/bin/x /etc/y && chown 33 /etc/y"));
     PASS();
 }
 
@@ -820,19 +972,31 @@ SUITE(ends)
     RUN_TEST(our_mount_table_does_not_change);
     RUN_TEST(mount_points_that_are_links_are_replaced);
     RUN_TEST(links_left_by_a_container_lead_the_next_one_nowhere);
-    RUN_TEST(ordinary_users_are_told_what_is_needed);
+    RUN_TEST(links_in_a_root_lead_bubblewrap_nowhere);
+    RUN_TEST(a_merged_usr_is_shown_by_the_same_links);
+    RUN_TEST(bubblewrap_sees_nothing_of_the_host_but_its_programs);
+    RUN_TEST(without_its_own_ids_a_container_is_still_held);
+}
+
+static bool user_namespaces_work(void)
+{
+    int status = 1;
+    int pid = fork();
+    if (pid == 0)
+        _exit(unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 ? 0 : 1);
+    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
 static const char *reason; /* why nothing can be tested */
 
-TEST bubblewrap_containers_need_root_and_bwrap(void)
+TEST bubblewrap_containers_need_namespaces_and_bwrap(void)
 {
     SKIPm(reason);
 }
 
 SUITE(nothing)
 {
-    RUN_TEST(bubblewrap_containers_need_root_and_bwrap);
+    RUN_TEST(bubblewrap_containers_need_namespaces_and_bwrap);
 }
 
 GREATEST_MAIN_DEFS();
@@ -841,8 +1005,8 @@ int main(int argc, char **argv)
 {
     GREATEST_MAIN_BEGIN();
     srandom((unsigned)getpid());
-    if (geteuid() != 0)
-        reason = "not root: bubblewrap containers are not tested";
+    if (geteuid() != 0 && !user_namespaces_work())
+        reason = "neither root nor user namespaces: bubblewrap containers are not tested";
     else if (access("/usr/bin/bwrap", X_OK) < 0)
         reason = "no /usr/bin/bwrap: bubblewrap containers are not tested";
     if (reason) {
