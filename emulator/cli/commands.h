@@ -10,6 +10,8 @@ int cmd_ps(int argc, char **argv);
 int cmd_clock(int argc, char **argv);
 int cmd_stop(int argc, char **argv);
 int cmd_destroy(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
+int cmd_git(int argc, char **argv);
 int cmd_methods(int argc, char **argv);
 
 #endif

@@ -15,7 +15,11 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "cli/commands.h"
+#include "cli/doctor.h"
+#include "cli/git.h"
+#include "cli/limits.h"
 #include "cli/locator.h"
+#include "cli/networks.h"
 #include "cli/options.h"
 #include "cli/state.h"
 #include "clock/clock.h"
@@ -30,13 +34,14 @@
 #define DEFAULT_VERSION "0.12.7"
 
 enum { DEFAULT_PORT = 8787, PROBES = 10, SLEEP_AFTER_MS = 600000, STOP_GRACE_MS = 10000 };
-#define UPPER_BYTES ((uint64_t)512 * 1024 * 1024)
 
 struct settings {
     const char *dir, *ip, *config, *persist_to, *log_level, *log_format, *default_session, *journal;
-    const char *seed, *cwd, *protocol;
+    const char *seed, *cwd, *protocol, *deadlines, *network;
     long port, ready_fd;
     bool ephemeral, auth, local, remote;
+    struct limits_options limits;
+    struct git_options git;
 };
 
 struct dev {
@@ -46,6 +51,7 @@ struct dev {
     char run_dir[PATH_MAX];
     char token[33];
     int lock;
+    struct git_settings git;
     struct object_class *classes;
     struct loop *loop;
     struct clock *clock;
@@ -72,7 +78,17 @@ static int parse(struct settings *settings, int argc, char **argv)
         OPT_FLAG("ephemeral", 0, &settings->ephemeral, "keep no state"),
         OPT_CHOICE("default-session", 0, &settings->default_session, "on|off",
                    "whether calls without a session share one shell (default on)"),
+        OPT_CHOICE("network", 0, &settings->network, "auto|none|pasta|slirp4netns",
+                   "how sandboxes reach the network (default auto: what is installed)"),
+        GIT_OPTION_ROWS(&settings->git),
         OPT_FLAG("auth", 0, &settings->auth, "demand the bearer token that is printed"),
+        OPT_TEXT("memory", 0, &settings->limits.memory, "SIZE",
+                 "memory of a container, 512M (default: of its instance type, or 1G)"),
+        OPT_NUMBER("pids", 0, &settings->limits.pids, 16, 4194304, "N",
+                   "processes of a container (default 1024)"),
+        OPT_TEXT("cpus", 0, &settings->limits.cpus, "N",
+                 "CPUs of a container, 0.5 (default: of its instance type, or all)"),
+        OPT_FLAG("no-limits", 0, &settings->limits.none, "no limits but of disk"),
         OPT_CHOICE("log-level", 0, &settings->log_level, "debug|info|log|warn|error|none",
                    "how much to say (default log)"),
         OPT_CHOICE("log-format", 0, &settings->log_format, "text|json", "how to say it"),
@@ -81,6 +97,7 @@ static int parse(struct settings *settings, int argc, char **argv)
                  "append accepted requests, clock calls and process ends to FILE"),
         OPT_TEXT("cwd", 0, &settings->cwd, "DIR", "change to DIR first"),
         OPT_CHOICE("local-protocol", 0, &settings->protocol, "http|https", NULL),
+        OPT_TEXT("http-deadlines", 0, &settings->deadlines, "HEAD,BODY,IDLE", NULL),
         OPT_FLAG("local", 'l', &settings->local, NULL),
         OPT_FLAG("remote", 'r', &settings->remote, NULL),
         OPT_NUMBER("ready-fd", 0, &settings->ready_fd, 3, 1 << 20, "FD",
@@ -157,6 +174,11 @@ static int make_classes(struct dev *dev, struct error *err)
         snprintf(to->version, sizeof to->version, "%s",
                  *from->version ? from->version : DEFAULT_VERSION);
         to->python = from->python;
+        int result = limits_choose(&dev->settings.limits, from, to, err);
+        if (result == 0)
+            result = networks_choose(dev->settings.network, from, to, err);
+        if (result < 0)
+            return result;
     }
     return 0;
 }
@@ -217,17 +239,22 @@ static int build_layers(struct dev *dev, struct error *err)
         .sleep_after_ms = SLEEP_AFTER_MS,
         .default_session =
             !dev->settings.default_session || strcmp(dev->settings.default_session, "on") == 0,
-        .upper_bytes = UPPER_BYTES,
         .stop_grace_ms = STOP_GRACE_MS,
+        .git = &dev->git,
+        .start_hint = doctor_hint,
     };
     if (!(dev->loop = loop_new(err)) || !(dev->clock = clock_new(dev->loop, err)))
         return -err->code;
     log_set_clock(log_now, dev->clock);
     heap_setup(dev->loop);
-    loop_signal(dev->loop, SIGINT, end, dev);
-    loop_signal(dev->loop, SIGTERM, end, dev);
-    loop_signal(dev->loop, SIGHUP, end, dev);
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        int result = loop_signal(dev->loop, signals[i], end, dev);
+        if (result < 0)
+            return error_errno(err, -result, "signals");
+    }
     if (locator_run_dir(dev->run_dir, sizeof dev->run_dir, err) < 0 ||
+        git_settings_make(&dev->git, &dev->settings.git, &dev->project, dev->run_dir, err) < 0 ||
         !(dev->driver = driver_bwrap_new(dev->loop, dev->run_dir, err)) ||
         !(dev->objects =
               objects_new(dev->loop, dev->clock, dev->driver, dev->store, &objects, err)))
@@ -289,11 +316,37 @@ static int listen_on(struct dev *dev, struct error *err)
                    [OWNER_CONTAINER] = handle_container},
         .arg = dev,
     };
+    if (settings->deadlines && sscanf(settings->deadlines, "%d,%d,%d", &http.head_ms,
+                                      &http.body_ms, &http.idle_ms) != 3)
+        return error_set(err, EINVAL, "--http-deadlines takes three numbers of milliseconds");
     dev->http = http_new(dev->loop, &http, err);
     return dev->http ? 0 : -err->code;
 }
 
 /* What is said at the start. */
+
+static void print_limits(const struct dev *dev)
+{
+    char text[256];
+    for (size_t i = 0; i < dev->project.class_count; i++) {
+        limits_text(&dev->classes[i], text, sizeof text);
+        printf(" limits of %s: %s\n", dev->classes[i].name, text);
+    }
+    const char *note = driver_limits_note(dev->driver);
+    if (note && !dev->settings.limits.none)
+        log_warn("%s", note);
+}
+
+/* What of the boundary around sandboxes is not as it should be. */
+static void print_boundary(const struct dev *dev)
+{
+    const char *warning = driver_warning(dev->driver), *limited = driver_limited(dev->driver);
+    bool colours = log_colours(STDOUT_FILENO);
+    if (warning)
+        printf(" %s✘ %s%s\n", colours ? "\x1b[31m" : "", warning, colours ? "\x1b[0m" : "");
+    if (limited)
+        printf(" %s\n", limited);
+}
 
 static void print_banner(const struct dev *dev)
 {
@@ -311,6 +364,11 @@ static void print_banner(const struct dev *dev)
     const char *missing = driver_missing_tools(dev->driver);
     if (missing)
         printf(" %s\n", missing);
+    print_boundary(dev);
+    print_limits(dev);
+    char network[512];
+    networks_text(dev->classes, project->class_count, network, sizeof network);
+    printf(" %s\n", network);
     printf(" state: %s\n", *dev->state_dir ? dev->state_dir : "none (--ephemeral)");
     if (!is_loopback(dev->settings.ip))
         log_warn("listening on %s: others on the network reach this emulator with the token",
@@ -344,6 +402,7 @@ static int announce(struct dev *dev, struct error *err)
         return result;
     if (log_enabled(LOG_LOG) && !getenv("WRANGLER_HIDE_BANNER"))
         print_banner(dev);
+    doctor_warn();
     printf("[sandpit:info] Ready on %s\n", url);
     fflush(stdout);
     if (dev->settings.ready_fd >= 0) {
@@ -370,6 +429,7 @@ static void take_down(struct dev *dev)
     cleanup_fd(&dev->lock);
     journal_close();
     free(dev->classes);
+    git_settings_free(&dev->git);
     project_free(&dev->project);
 }
 
@@ -403,6 +463,11 @@ int cmd_dev(int argc, char **argv)
     int result = serve(&dev, &err);
     if (result < 0)
         log_error("%s", err.text);
+    if (result < 0 && *dev.run_dir && !dev.driver) {
+        CLEANUP_FREE char *hint = doctor_hint(NULL, err.text);
+        if (hint)
+            log_error("%s", hint);
+    }
     take_down(&dev);
     return result < 0 ? 1 : 0;
 }

@@ -44,12 +44,10 @@ static void dir_path(char to[PATH_MAX])
         snprintf(to, PATH_MAX, "/tmp/sandpit-%u", (unsigned)geteuid());
 }
 
-int locator_dir(char to[PATH_MAX], struct error *err)
+int locator_check(char to[PATH_MAX], struct error *err)
 {
-    dir_path(to);
-    if (mkdir(to, 0700) < 0 && errno != EEXIST)
-        return error_errno(err, errno, "make '%s'", to);
     struct stat status;
+    dir_path(to);
     if (lstat(to, &status) < 0)
         return error_errno(err, errno, "look at '%s'", to);
     if (!S_ISDIR(status.st_mode))
@@ -59,6 +57,14 @@ int locator_dir(char to[PATH_MAX], struct error *err)
     if (status.st_mode & 077)
         return error_set(err, EPERM, "'%s' is open to other users; chmod 700 it", to);
     return 0;
+}
+
+int locator_dir(char to[PATH_MAX], struct error *err)
+{
+    dir_path(to);
+    if (mkdir(to, 0700) < 0 && errno != EEXIST)
+        return error_errno(err, errno, "make '%s'", to);
+    return locator_check(to, err);
 }
 
 static int open_dir(struct error *err)

@@ -23,6 +23,8 @@ struct locator_entry {
 /* The directory, made 0700 when it is not there. Refused when it is a symlink, belongs to somebody
  * else or is open to others: whoever can write there could answer for the emulator. */
 int locator_dir(char to[PATH_MAX], struct error *err);
+/* The same without making it: -ENOENT when it is not there. */
+int locator_check(char to[PATH_MAX], struct error *err);
 
 /* Announces this process. */
 int locator_write(const struct locator_entry *entry, struct error *err);

@@ -18,6 +18,8 @@ static const struct row {
     {"clock", "show or turn the emulator's clock", cmd_clock},
     {"stop", "stop sandboxes: files and processes are gone", cmd_stop},
     {"destroy", "destroy sandboxes with their storage", cmd_destroy},
+    {"doctor", "check whether this machine can run sandboxes", cmd_doctor},
+    {"git", "fetch mirrors for clones without a network", cmd_git},
     {"methods", NULL, cmd_methods},
 };
 enum { ROWS = sizeof rows / sizeof *rows };

@@ -152,6 +152,65 @@ static int class_numbers(const struct source *source, const json_t *item,
     return 0;
 }
 
+/* One number of an instance_type that is an object; absent leaves *value as it is. */
+static int size_number(const struct source *source, const json_t *object,
+                       const struct jsonc_step path[3], const char *name, double *value,
+                       struct error *err)
+{
+    const json_t *number = json_object_get(object, name);
+    if (!number)
+        return 0;
+    struct jsonc_step here[] = {path[0], path[1], path[2], {.name = name}};
+    double given = json_number_value(number);
+    if (!json_is_number(number) || given <= 0 || given > 1e9)
+        return complain(source, here, 4, err, "must be a number above 0");
+    *value = given;
+    return 0;
+}
+
+/* {vcpu, memory_mib, disk_mb}; what is not said is as in the smallest type. */
+static int size_object(const struct source *source, const json_t *object,
+                       const struct jsonc_step path[3], struct instance_size *size,
+                       struct error *err)
+{
+    instance_type_find("lite", size);
+    double vcpu = size->cpu_millis / 1000.0;
+    double memory = (double)(size->memory_bytes >> 20), disk = (double)size->disk_bytes / 1e6;
+    int result = size_number(source, object, path, "vcpu", &vcpu, err);
+    if (result == 0)
+        result = size_number(source, object, path, "memory_mib", &memory, err);
+    if (result == 0)
+        result = size_number(source, object, path, "disk_mb", &disk, err);
+    size->cpu_millis = vcpu < 0.001 ? 1 : (unsigned)(vcpu * 1000 + 0.5);
+    size->memory_bytes = (uint64_t)(memory * 1048576);
+    size->disk_bytes = (uint64_t)(disk * 1e6);
+    return result;
+}
+
+static int class_size(const struct source *source, const json_t *item,
+                      const struct jsonc_step path[3], struct project_class *class,
+                      struct error *err)
+{
+    const json_t *value = json_object_get(item, "instance_type");
+    struct jsonc_step here[] = {path[0], path[1], {.name = "instance_type"}};
+    if (!value)
+        return 0;
+    class->sized = true;
+    if (json_is_object(value))
+        return size_object(source, value, here, &class->size, err);
+    const char *type = json_string_value(value);
+    char problem[256] = "must be a string or an object";
+    if (type && instance_type_find(type, &class->size)) {
+        snprintf(class->instance_type, sizeof class->instance_type, "%s", type);
+        return 0;
+    }
+    if (type) {
+        snprintf(problem, sizeof problem, "must be one of ");
+        instance_type_names(problem + strlen(problem), sizeof problem - strlen(problem));
+    }
+    return complain(source, here, 3, err, problem);
+}
+
 static int class_load(struct project *project, const struct source *source, const json_t *item,
                       size_t index, struct error *err)
 {
@@ -174,10 +233,9 @@ static int class_load(struct project *project, const struct source *source, cons
         return result;
     if (!class->image[0])
         return complain(source, path, 3, err, "must be a string");
-    /* instance_type may also be an object of its own limits, which do not matter here. */
-    const char *type = json_string_value(json_object_get(item, "instance_type"));
-    snprintf(class->instance_type, sizeof class->instance_type, "%s", type ? type : "");
-    result = class_numbers(source, item, path, class, err);
+    result = class_size(source, item, path, class, err);
+    if (result == 0)
+        result = class_numbers(source, item, path, class, err);
     path[2].name = "image";
     return result < 0 ? result : class_image(project, source, path, class, err);
 }
@@ -217,6 +275,70 @@ static int classes_load(struct project *project, const struct source *source, co
     return 0;
 }
 
+static struct project_class *class_find(struct project *project, const char *name)
+{
+    for (size_t i = 0; i < project->class_count; i++) {
+        if (strcmp(project->classes[i].name, name) == 0)
+            return &project->classes[i];
+    }
+    return NULL;
+}
+
+/* Our own section, which wrangler passes over with a warning: {"network": {"Sandbox": "none"}}. */
+static int networks_load(struct project *project, const struct source *source, const json_t *root,
+                         struct error *err)
+{
+    static const char *const words[] = {"auto", "none", "pasta", "slirp4netns"};
+    struct jsonc_step path[] = {{.name = "sandpit"}, {.name = "network"}, {.name = NULL}};
+    const json_t *section = json_object_get(root, "sandpit");
+    const json_t *networks = json_object_get(section, "network");
+    const char *name;
+    json_t *value;
+    if (section && !json_is_object(section))
+        return complain(source, path, 1, err, "must be an object");
+    if (networks && !json_is_object(networks))
+        return complain(source, path, 2, err, "must be an object: class name to network");
+    json_object_foreach((json_t *)networks, name, value)
+    {
+        struct project_class *class = class_find(project, name);
+        const char *word = json_string_value(value);
+        path[2].name = name;
+        if (!class)
+            return complain(source, path, 3, err, "is not a class of containers");
+        for (size_t i = 0; word && i < sizeof words / sizeof *words; i++) {
+            if (strcmp(words[i], word) == 0)
+                snprintf(class->network, sizeof class->network, "%s", word);
+        }
+        if (!*class->network)
+            return complain(source, path, 3, err, "must be auto, none, pasta or slirp4netns");
+    }
+    return 0;
+}
+
+/* {"git": {"mirrors": {"https://github.com/": "mirrors"}}} of the same section. */
+static int mirrors_load(struct project *project, const struct source *source, const json_t *root,
+                        struct error *err)
+{
+    struct jsonc_step path[] = {
+        {.name = "sandpit"}, {.name = "git"}, {.name = "mirrors"}, {.name = NULL}};
+    json_t *git = json_object_get(json_object_get(root, "sandpit"), "git");
+    json_t *mirrors = json_object_get(git, "mirrors");
+    const char *prefix;
+    json_t *dir;
+    if (git && !json_is_object(git))
+        return complain(source, path, 2, err, "must be an object");
+    if (mirrors && !json_is_object(mirrors))
+        return complain(source, path, 3, err, "must be an object: prefix of URLs to directory");
+    json_object_foreach(mirrors, prefix, dir)
+    {
+        path[3].name = prefix;
+        if (!*prefix || !json_is_string(dir) || json_string_length(dir) == 0)
+            return complain(source, path, 4, err, "must be a directory");
+    }
+    project->git_mirrors = json_incref(mirrors);
+    return 0;
+}
+
 static int project_read(struct project *project, struct error *err)
 {
     CLEANUP_BUF struct buf text = BUF_INIT(FILE_BYTES_MAX);
@@ -240,7 +362,10 @@ static int project_read(struct project *project, struct error *err)
         return result;
     if (given[0])
         memcpy(project->name, given, sizeof given);
-    return classes_load(project, &source, root, err);
+    result = classes_load(project, &source, root, err);
+    if (result == 0)
+        result = networks_load(project, &source, root, err);
+    return result < 0 ? result : mirrors_load(project, &source, root, err);
 }
 
 /* Finds the configuration file and sets dir, file and the name that the directory gives. */
@@ -294,6 +419,8 @@ void project_free(struct project *project)
     for (size_t i = 0; i < project->class_count; i++)
         free(project->classes[i].dockerfile);
     free(project->classes);
+    json_decref(project->git_mirrors);
+    project->git_mirrors = NULL;
     project->classes = NULL;
     project->class_count = 0;
 }

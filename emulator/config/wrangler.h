@@ -3,11 +3,13 @@
 #ifndef SANDPIT_CONFIG_WRANGLER_H
 #define SANDPIT_CONFIG_WRANGLER_H
 
+#include <jansson.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
+#include "config/instance_type.h"
 
 enum { PROJECT_CLASSES_MAX = 64, PROJECT_IMAGE_MAX = 512 };
 
@@ -19,8 +21,11 @@ struct project_class {
     char *dockerfile;              /* path, or NULL when image is a reference */
     char version[32];              /* of the tag; "" = the default */
     bool python;
+    char network[16]; /* the word for it in "sandpit", or "" */
     char instance_type[32]; /* "" when not given or not a word */
-    int max_instances;      /* 0 when not given */
+    bool sized;             /* it was given, as a word or as an object */
+    struct instance_size size;
+    int max_instances; /* 0 when not given */
 };
 
 struct project {
@@ -31,6 +36,7 @@ struct project {
     char main[PATH_MAX];           /* as written; "" when not given */
     struct project_class *classes; /* at least one; without containers[] the built-in "Sandbox" */
     size_t class_count;
+    json_t *git_mirrors; /* URL prefix to directory, or NULL */
 };
 
 #define CLEANUP_PROJECT __attribute__((cleanup(project_free)))

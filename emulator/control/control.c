@@ -150,10 +150,13 @@ static void destroy(struct control *control, struct http_request *request, const
     lifecycle(control, request, id, "destroy");
 }
 
-static void reset_done(void *arg)
+static void reset_done(void *arg, const struct error *err)
 {
     struct later *later = arg;
-    if (later->request)
+    if (later->request && err)
+        http_reply_error(later->request, 500, "INTERNAL_ERROR",
+                         "the containers are gone; what is stored was kept", "%s", err->text);
+    else if (later->request)
         http_reply_json(later->request, 200, json_pack("{s:b}", "success", 1));
     later_free(later);
 }
@@ -299,14 +302,10 @@ static void events(struct control *control, struct http_request *request, const 
         http_reply_error(request, 400, "INVALID_QUERY", "?after=17", "after must be a number");
         return;
     }
-    CLEANUP_JSON json_t *list = events_after(objects_events(control->config.objects), seq);
-    struct buf text = BUF_INIT(64 * 1024 * 1024);
-    size_t index;
-    json_t *event;
-    json_array_foreach(list, index, event)
-    {
-        json_write(&text, event, NULL, NULL);
-        buf_addc(&text, '\n');
+    CLEANUP_BUF struct buf text = BUF_INIT(64 * 1024 * 1024);
+    if (events_write(objects_events(control->config.objects), seq, &text) < 0) {
+        http_reply_error(request, 500, "INTERNAL_ERROR", NULL, "out of memory");
+        return;
     }
     size_t size = text.size;
     http_reply_bytes(request, 200, "application/x-ndjson", buf_steal(&text), size);
@@ -325,7 +324,8 @@ static const struct row {
     {"GET", "/sandboxes", list_sandboxes, "`{sandboxes: […]}`, each as below"},
     {"GET", "/sandboxes/*", one_sandbox,
      "`{id, class, state, since, why, sleepAt, sleepAfterMs, inflight, lastActivity, keepAlive, "
-     "sessions, processes, ports, containerUrl}`; `?class=` names another class than the default"},
+     "sessions, processes, ports, network, containerUrl, limits, oomKills}`; `?class=` names another "
+     "class than the default"},
     {"POST", "/sandboxes/*/stop", stop,
      "ends the container (TERM, KILL after 10 s) and answers when it is gone; the next call starts "
      "a fresh one"},

@@ -142,7 +142,7 @@ static void visitor_admit(struct visitor *visitor, const struct head *head)
         visitor_refuse(visitor, &why);
         return;
     }
-    if (server->connections >= server->limits.connections_max) {
+    if (!server_has_room(server)) {
         visitor_refuse(visitor, &too_busy);
         return;
     }
@@ -189,8 +189,7 @@ static void visitor_ready(void *arg, uint32_t events)
 static void visitor_new(struct http_server *server, int fd, const struct sockaddr_in6 *from,
                         socklen_t from_size)
 {
-    struct visitor *visitor =
-        server->heads.count < server->limits.waiting_max ? calloc(1, sizeof *visitor) : NULL;
+    struct visitor *visitor = calloc(1, sizeof *visitor);
     if (!visitor) {
         door_refuse(server, fd, &too_busy);
         return;
@@ -204,6 +203,9 @@ static void visitor_new(struct http_server *server, int fd, const struct sockadd
      * is peeked at stays readable. */
     if (visitor_look(visitor, 0))
         return;
+    /* Honest heads follow their connection at once, so the one that waits longest makes room. */
+    if (server->heads.count >= server->limits.waiting_max)
+        visitor_refuse((struct visitor *)server->heads.first, &too_busy);
     expire_start(&server->heads, &visitor->deadline);
     if (loop_watch(server->loop, &visitor->watch, fd, EPOLLIN | EPOLLRDHUP | EPOLLET) < 0)
         visitor_end(visitor);

@@ -32,6 +32,7 @@ struct http_config {
     void *now_arg;
     void (*handle[OWNER_COUNT])(void *arg, struct http_request *request);
     void *arg;
+    int head_ms, body_ms, idle_ms; /* deadlines for slow clients; 0 = the usual ones */
 };
 
 struct http_server *http_new(struct loop *loop, const struct http_config *config,
@@ -55,6 +56,9 @@ const struct buf *http_body(const struct http_request *request);
 /* The same, handed over: http_body() is empty afterwards. */
 struct buf http_take_body(struct http_request *request);
 bool http_wants_html(const struct http_request *request); /* Accept names text/html */
+/* False when memory was refused since the request began, so that what was made of it may lack
+ * parts. A good answer is then replaced by an error. */
+bool http_whole(const struct http_request *request);
 
 /* Tells the handler when the client leaves before the answer; the request must then not be used. */
 void http_on_gone(struct http_request *request, void (*gone)(void *arg), void *arg);

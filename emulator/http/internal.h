@@ -11,14 +11,16 @@
 #include "http/owner.h"
 
 struct http_limits {
-    int head_ms;              /* from the connection to the end of its first head */
-    int idle_ms;              /* from an answer to the end of the next head */
-    int body_ms;              /* between two pieces of a body */
-    int linger_ms;            /* for reading and dropping after a refusal */
-    int backoff_ms;           /* without accepting, when there are no descriptors left */
-    unsigned waiting_max;     /* connections whose first head is not there yet */
+    int head_ms;    /* from the connection to the end of its first head */
+    int idle_ms;    /* from an answer to the end of the next head */
+    int body_ms;    /* for each piece of body_step bytes, and for what is left */
+    int linger_ms;  /* for reading and dropping after a refusal */
+    int backoff_ms; /* without accepting, when there are no descriptors left */
+    unsigned
+        waiting_max; /* connections whose first head is not there yet; RLIMIT_NOFILE may lower it */
     unsigned connections_max; /* connections that libmicrohttpd has; 0 = from RLIMIT_NOFILE */
     size_t body_max;
+    size_t body_step;  /* bytes that renew body_ms, so that single bytes do not */
     size_t linger_max; /* bytes dropped after a refusal */
 };
 extern const struct http_limits http_limits_default;
@@ -63,6 +65,8 @@ struct http_server {
 struct connection {
     struct expire_node deadline;
     struct http_server *server;
+    struct http_request *suspended; /* or NULL */
+    struct watch watch;             /* for the client leaving meanwhile; stays for the next one */
     int fd;
 };
 
@@ -86,8 +90,9 @@ struct http_request {
     size_t counted; /* bytes of the head, as its parts add up */
     const struct refusal *fault;
     struct buf body;
+    size_t renewed; /* size of the body when its deadline was last renewed */
     int64_t started_ns;
-    struct watch watch; /* for the client leaving while the connection is suspended */
+    unsigned long refusals; /* heap_refusals() then */
     void (*gone)(void *arg);
     void *gone_arg;
     struct pair *headers; /* of the answer */
@@ -115,6 +120,8 @@ void door_refuse(struct http_server *server, int fd, const struct refusal *why);
 
 /* server.c */
 void server_add(struct http_server *server, int fd, const struct sockaddr *from, socklen_t size);
+/* Whether another connection may be added; when it is tight, one that is idle is ended for it. */
+bool server_has_room(struct http_server *server);
 void server_suspend(struct http_request *request);
 /* Lets libmicrohttpd look at the request's connection again, soon. */
 void server_resume(struct http_request *request);

@@ -79,13 +79,21 @@ static void add_headers(struct http_request *request, struct MHD_Response *respo
         add_default(request, response, "Cache-Control", "no-cache");
 }
 
+bool http_whole(const struct http_request *request)
+{
+    return heap_refusals() == request->refusals;
+}
+
 /* Takes the response, which may be NULL when there was no memory for it. */
 static void answer(struct http_request *request, int status, const char *type,
                    struct MHD_Response *response)
 {
+    static const char no_memory[] = "{\"error\":\"out of memory\",\"code\":\"INTERNAL_ERROR\"}";
     if (!response) { /* the least that can be said then */
         status = 500;
-        response = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+        type = "application/json";
+        response = MHD_create_response_from_buffer(sizeof no_memory - 1, (void *)no_memory,
+                                                   MHD_RESPMEM_PERSISTENT);
     }
     if (!response) {
         request->left = true; /* closes the connection */
@@ -117,8 +125,9 @@ void http_reply_bytes(struct http_request *request, int status, const char *type
         return;
     }
     heap_used(size);
-    struct MHD_Response *response =
-        MHD_create_response_from_buffer(size, data, MHD_RESPMEM_MUST_FREE);
+    struct MHD_Response *response = NULL;
+    if (data && (status >= 400 || http_whole(request)))
+        response = MHD_create_response_from_buffer(size, data, MHD_RESPMEM_MUST_FREE);
     if (!response)
         free(data);
     answer(request, status, type, response);
@@ -188,8 +197,10 @@ void http_reply_stream(struct http_request *request, int status, const char *typ
         stream_abort(stream);
         return;
     }
-    struct MHD_Response *response = MHD_create_response_from_callback(
-        MHD_SIZE_UNKNOWN, STREAM_PIECE, stream_piece, request, NULL);
+    struct MHD_Response *response = NULL;
+    if (http_whole(request))
+        response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_PIECE, stream_piece,
+                                                     request, NULL);
     if (!response) {
         stream_abort(stream);
         stream = NULL;

@@ -16,7 +16,7 @@ struct http_request *request_new(struct http_server *server, const char *target)
         memcpy(request->target, target, size);
     request->server = server;
     request->body = BUF_INIT(server->limits.body_max);
-    request->watch = WATCH_INIT;
+    request->refusals = heap_refusals();
     request->next = server->requests;
     if (request->next)
         request->next->previous = request;
@@ -92,27 +92,6 @@ static const struct refusal *check_head(struct http_request *request, const char
     return head_finish(head);
 }
 
-bool request_check(struct http_request *request, const char *method, const char *version,
-                   struct refusal *why)
-{
-    const struct refusal *fault = check_head(request, method, version);
-    if (fault) {
-        *why = *fault;
-        return false;
-    }
-    if (!owner_find(&request->server->rules, &request->head, &request->owner, why))
-        return false;
-    if (request->head.query.at) /* makes the path a string */
-        request->target[request->head.query.at - 1 - request->target] = '\0';
-    struct span host = request->head.host.at ? request->head.host : span_of("localhost");
-    request->host = strndup(host.at, host.size);
-    if (!request->host) {
-        *why = (struct refusal){503, "OUT_OF_MEMORY", "out of memory", NULL};
-        return false;
-    }
-    return true;
-}
-
 /* Query parameters. */
 
 static int hex(char c)
@@ -141,12 +120,14 @@ static void decode(char *text)
     *to = '\0';
 }
 
-static void parse_query(struct http_request *request)
+static bool parse_query(struct http_request *request)
 {
+    if (!request->head.query.at)
+        return true;
     request->query_text = strndup(request->head.query.at, request->head.query.size);
     request->query = calloc(QUERY_MAX, sizeof *request->query);
     if (!request->query_text || !request->query)
-        return;
+        return false;
     char *rest = request->query_text, *part;
     while (request->query_count < QUERY_MAX && (part = strsep(&rest, "&"))) {
         char *value = strchr(part, '=');
@@ -160,14 +141,33 @@ static void parse_query(struct http_request *request)
         decode(value);
         request->query[request->query_count++] = (struct pair){part, value};
     }
+    return true;
+}
+
+bool request_check(struct http_request *request, const char *method, const char *version,
+                   struct refusal *why)
+{
+    const struct refusal *fault = check_head(request, method, version);
+    if (fault) {
+        *why = *fault;
+        return false;
+    }
+    if (!owner_find(&request->server->rules, &request->head, &request->owner, why))
+        return false;
+    if (request->head.query.at) /* makes the path a string */
+        request->target[request->head.query.at - 1 - request->target] = '\0';
+    struct span host = request->head.host.at ? request->head.host : span_of("localhost");
+    request->host = strndup(host.at, host.size);
+    /* What a handler does not see in the query it would take for absent. */
+    if (!request->host || !parse_query(request)) {
+        *why = (struct refusal){503, "OUT_OF_MEMORY", "out of memory", NULL};
+        return false;
+    }
+    return true;
 }
 
 const char *http_query(const struct http_request *request, const char *name)
 {
-    if (!request->head.query.at)
-        return NULL;
-    if (!request->query_text)
-        parse_query((struct http_request *)request); /* what is kept is only a cache */
     for (unsigned i = 0; i < request->query_count; i++) {
         if (strcmp(request->query[i].name, name) == 0)
             return request->query[i].value;

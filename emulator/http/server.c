@@ -29,6 +29,7 @@ const struct http_limits http_limits_default = {
     .backoff_ms = 100,
     .waiting_max = 1024,
     .body_max = 64 * 1024 * 1024,
+    .body_step = 1024,
     .linger_max = 96 * 1024 * 1024,
 };
 
@@ -95,7 +96,6 @@ void server_add(struct http_server *server, int fd, const struct sockaddr *from,
 
 static void client_left(struct http_request *request)
 {
-    loop_unwatch(request->server->loop, &request->watch);
     request->left = true;
     if (request->phase == PHASE_HANDLED && !request->response && request->gone) {
         void (*gone)(void *arg) = request->gone;
@@ -109,9 +109,14 @@ static void client_left(struct http_request *request)
     }
 }
 
+/* Without a suspended request libmicrohttpd finds out by itself. */
 static void watch_ready(void *arg, uint32_t events)
 {
-    struct http_request *request = arg;
+    struct connection *connection = arg;
+    struct http_request *request = connection->suspended;
+    loop_unwatch(connection->server->loop, &connection->watch);
+    if (!request)
+        return;
     client_left(request);
     server_resume(request);
 }
@@ -120,11 +125,11 @@ void server_suspend(struct http_request *request)
 {
     request->suspended = true;
     MHD_suspend_connection(request->mhd);
-    if (request->watch.fd >= 0)
+    struct connection *connection = request->connection;
+    connection->suspended = request;
+    if (connection->watch.fd >= 0)
         return;
-    request->watch = (struct watch){.ready = watch_ready, .arg = request, .fd = -1};
-    int result =
-        loop_watch(request->server->loop, &request->watch, request->connection->fd, EPOLLRDHUP);
+    int result = loop_watch(request->server->loop, &connection->watch, connection->fd, EPOLLRDHUP);
     if (result < 0)
         log_debug("a client that leaves will not be noticed: %s", strerror(-result));
 }
@@ -134,6 +139,7 @@ void server_resume(struct http_request *request)
     if (!request->suspended)
         return;
     request->suspended = false;
+    request->connection->suspended = NULL;
     MHD_resume_connection(request->mhd);
     pump_soon(request->server);
 }
@@ -147,6 +153,25 @@ static void connection_expired(struct expire_node *node)
     shutdown(connection->fd, SHUT_RDWR);
 }
 
+/* Connections that are about to end, beyond the limit. */
+static unsigned ending_max(const struct http_server *server)
+{
+    return server->limits.connections_max / 8;
+}
+
+bool server_has_room(struct http_server *server)
+{
+    unsigned most = server->limits.connections_max;
+    if (server->connections < most)
+        return true;
+    struct expire_node *oldest = server->idle.first;
+    if (!oldest || server->connections >= most + ending_max(server))
+        return false;
+    expire_stop(oldest);
+    connection_expired(oldest);
+    return true;
+}
+
 static void connection_notify(void *arg, struct MHD_Connection *mhd, void **context,
                               enum MHD_ConnectionNotificationCode code)
 {
@@ -158,14 +183,17 @@ static void connection_notify(void *arg, struct MHD_Connection *mhd, void **cont
         if (!connection)
             return;
         connection->server = server;
+        connection->watch = (struct watch){.ready = watch_ready, .arg = connection, .fd = -1};
         connection->fd =
             MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
         expire_start(&server->idle, &connection->deadline);
         return;
     }
     server->connections--;
-    if (connection)
+    if (connection) {
         expire_stop(&connection->deadline);
+        loop_unwatch(server->loop, &connection->watch);
+    }
     free(connection);
 }
 
@@ -190,6 +218,8 @@ static void completed(void *arg, struct MHD_Connection *mhd, void **context,
     if (!request)
         return;
     struct connection *connection = request->connection;
+    if (connection)
+        connection->suspended = NULL;
     client_left(request);
     request_free(request);
     if (connection)
@@ -249,7 +279,11 @@ static enum MHD_Result body_arrived(struct http_request *request, const char *da
     if (result < 0)
         return refuse(request, result == -EMSGSIZE ? &too_large : &no_memory);
     *size = 0;
-    expire_start(&request->server->bodies, &request->connection->deadline);
+    struct http_server *server = request->server;
+    if (request->body.size - request->renewed >= server->limits.body_step) {
+        request->renewed = request->body.size;
+        expire_start(&server->bodies, &request->connection->deadline);
+    }
     return MHD_YES;
 }
 
@@ -321,14 +355,18 @@ static void log_line(void *arg, const char *format, va_list args)
     log_debug("libmicrohttpd: %s", line);
 }
 
-/* Leaves descriptors for sandboxes, storage and streams. */
-static unsigned connections_from_limit(void)
+/* Leaves descriptors for sandboxes, storage and streams: half are for connections, an eighth each
+ * for those without a head yet and for those being refused. */
+static void limit_descriptors(struct http_limits *limits)
 {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-        return 256;
-    rlim_t half = limit.rlim_cur / 2;
-    return half < 16 ? 16 : half > 16384 ? 16384 : (unsigned)half;
+    struct rlimit files;
+    unsigned all = 512;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0)
+        all = files.rlim_cur > 32768 ? 32768 : (unsigned)files.rlim_cur;
+    if (!limits->connections_max)
+        limits->connections_max = all / 2 < 16 ? 16 : all / 2;
+    if (limits->waiting_max > all / 8)
+        limits->waiting_max = all / 8;
 }
 
 static int start_daemon(struct http_server *server, struct error *err)
@@ -338,7 +376,7 @@ static int start_daemon(struct http_server *server, struct error *err)
     struct MHD_OptionItem options[] = {
         {MHD_OPTION_EXTERNAL_LOGGER, (intptr_t)log_line, server},
         {MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, NULL},
-        {MHD_OPTION_CONNECTION_LIMIT, server->limits.connections_max, NULL},
+        {MHD_OPTION_CONNECTION_LIMIT, server->limits.connections_max + ending_max(server), NULL},
         {MHD_OPTION_CONNECTION_TIMEOUT, WRITE_STALL_S, NULL},
         /* Before 1.0 this only adds answers that are not JSON; request_check() says the same. */
         {MHD_OPTION_STRICT_FOR_CLIENT, request_parser_is_lenient() ? 0 : 1, NULL},
@@ -359,8 +397,7 @@ static int start_daemon(struct http_server *server, struct error *err)
 
 static int start(struct http_server *server, struct error *err)
 {
-    if (!server->limits.connections_max)
-        server->limits.connections_max = connections_from_limit();
+    limit_descriptors(&server->limits);
     expire_init(&server->idle, server->loop, server->limits.idle_ms, connection_expired);
     expire_init(&server->bodies, server->loop, server->limits.body_ms, connection_expired);
     server->ready = (struct watch){.ready = pump_ready, .arg = server, .fd = -1};
@@ -404,7 +441,11 @@ struct http_server *http_new_limited(struct loop *loop, const struct http_config
 
 struct http_server *http_new(struct loop *loop, const struct http_config *config, struct error *err)
 {
-    return http_new_limited(loop, config, &http_limits_default, err);
+    struct http_limits limits = http_limits_default;
+    limits.head_ms = config->head_ms ? config->head_ms : limits.head_ms;
+    limits.body_ms = config->body_ms ? config->body_ms : limits.body_ms;
+    limits.idle_ms = config->idle_ms ? config->idle_ms : limits.idle_ms;
+    return http_new_limited(loop, config, &limits, err);
 }
 
 static void stop_daemon(struct http_server *server)

@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "clock/clock.h"
 
 struct events;
@@ -16,7 +17,9 @@ void events_free(struct events *events);
 void events_add(struct events *events, const char *sandbox, const char *runtime, const char *type,
                 const char *reason, json_t *data);
 uint64_t events_last(const struct events *events);
-/* Those with seq > after, oldest first; new reference to an array. */
+/* Those with seq > after, oldest first; new reference to an array, or NULL without memory. */
 json_t *events_after(const struct events *events, uint64_t after);
+/* The same as text, each with a newline. */
+int events_write(const struct events *events, uint64_t after, struct buf *to);
 
 #endif

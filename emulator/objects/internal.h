@@ -2,7 +2,10 @@
 #ifndef SANDPIT_OBJECTS_INTERNAL_H
 #define SANDPIT_OBJECTS_INTERNAL_H
 
+#include "container/interpreter_language.h"
 #include "objects/objects.h"
+
+struct relay;
 
 enum object_state {
     OBJECT_NOT_CREATED, /* known, but its container never ran in this process */
@@ -15,6 +18,9 @@ enum object_state {
 
 /* Where the default session of the current container is. */
 enum default_session { SESSION_NONE, SESSION_CREATING, SESSION_READY };
+
+/* What is known of the current container's network. */
+enum egress { EGRESS_NONE, EGRESS_STARTING, EGRESS_LATE, EGRESS_UP, EGRESS_FAILED };
 
 enum { SECRET_LENGTH = 16 };
 
@@ -55,15 +61,22 @@ struct object {
     int lives;         /* containers started in this process */
     char slept_at[25]; /* when the last one went to sleep, or "" */
     struct container *container;
+    unsigned kills; /* for lack of memory, in the current or last container */
     char runtime[37];
     struct pending_list waiting;
     struct gone_waiter *gone_waiters;
     bool held; /* a transition holds the clock */
 
+    enum egress egress;
+    char egress_why[200]; /* there is none */
+
     enum default_session session;
     char *session_id;
     bool session_seen; /* a session was created once: the placement id is then known */
     json_t *env;       /* of setEnvVars */
+
+    json_t *contexts; /* of the code interpreter: [{id, language}], oldest first; or NULL */
+    struct relay *code_waiting[LANGUAGE_COUNT]; /* for a default context that is being made */
 
     int64_t sleep_after_ms;
     bool keep_alive;
@@ -108,6 +121,25 @@ void object_add_env(const struct object *object, json_t *args);
 /* options.c */
 int object_set_sleep_after(struct object *object, const json_t *value, struct error *err);
 int object_set_keep_alive(struct object *object, bool on, struct error *err);
+
+/* egress.c */
+void egress_begin(struct object *object);
+void egress_told(struct object *object, enum network_state state, const char *why);
+/* Whether this operation waits for the network, which is about to come. */
+bool egress_awaited(const struct object *object, const struct op *op);
+/* "none", "failed", or the program that carries the packets. */
+const char *egress_name(const struct object *object);
+/* Adds a hint to the answer of a command that failed because there is no network, and an event. */
+void egress_explain(struct object *object, struct answer *answer);
+
+/* interpreter.c */
+void interpreter_create(struct object *object, struct call *call);
+void interpreter_list(struct object *object, struct call *call);
+void interpreter_delete(struct object *object, struct call *call);
+void interpreter_run(struct object *object, struct call *call);
+void interpreter_run_stream(struct object *object, struct call *call);
+/* The contexts are gone with their container. */
+void interpreter_forget(struct object *object);
 
 /* objects.c */
 void objects_container_gone(struct objects *objects);

@@ -89,12 +89,18 @@ static void stop(struct object *object, struct call *call)
     object_when_gone(object, ended, call);
 }
 
+static void storage_failed(struct call *call, const struct error *err)
+{
+    call_error(call, err->code == EBUSY ? CODE_CONTAINER_UNAVAILABLE : CODE_INTERNAL_ERROR, NULL,
+               NULL, "%s", err->text);
+}
+
 static void destroy(struct object *object, struct call *call)
 {
     struct error err = {0};
     struct store *store = object->objects->store;
     if (store_delete(store, object->row, "portTokens", &err) < 0) {
-        call_error(call, CODE_INTERNAL_ERROR, NULL, NULL, "%s", err.text);
+        storage_failed(call, &err);
         return;
     }
     object_destroy(object, "destroyed by destroy()");
@@ -125,6 +131,10 @@ static char *export_command(const json_t *vars, struct error *err)
             buf_addc(&text, '=');
             quote_word(&text, json_string_value(value));
         }
+    }
+    if (text.error) {
+        error_errno(err, -text.error, "environment variables");
+        return NULL;
     }
     return buf_steal(&text);
 }
@@ -216,6 +226,34 @@ static void delete_session(struct object *object, struct call *call)
                 deleted_result);
 }
 
+/* Git. */
+
+/* What the SDK's client refuses before it asks the container. */
+static bool is_positive(const json_t *value)
+{
+    double number = json_number_value(value);
+    return json_is_number(value) && number >= 1 && number == (double)(long long)number;
+}
+
+static void git_checkout(struct object *object, struct call *call)
+{
+    static const struct {
+        const char *field, *what, *such_as;
+    } rows[] = {{"depth", "depth value", " (e.g., 1, 5, 10)"},
+                {"timeoutMs", "clone timeout", " (milliseconds)"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const json_t *value = json_object_get(call->args, rows[i].field);
+        if (!value || json_is_null(value) || is_positive(value))
+            continue;
+        CLEANUP_FREE char *shown = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+        call_error(call, CODE_PLAIN_ERROR, NULL, NULL,
+                   "Invalid %s: %.40s. Must be a positive integer%s", rows[i].what,
+                   shown ? shown : "", rows[i].such_as);
+        return;
+    }
+    object_call(object, container_op("gitCheckout"), call);
+}
+
 static void get_placement_id(struct object *object, struct call *call)
 {
     call_result(call, object->session_seen ? json_pack("{s:n}", "placementId") : json_object());
@@ -230,7 +268,7 @@ static void option_result(struct call *call, int result, const struct error *err
     else if (result == -EINVAL)
         call_error(call, CODE_PLAIN_ERROR, NULL, NULL, "%s", err->text);
     else
-        call_error(call, CODE_INTERNAL_ERROR, NULL, NULL, "%s", err->text);
+        storage_failed(call, err);
 }
 
 static int set_options(struct object *object, const json_t *args, struct error *err)
@@ -261,9 +299,15 @@ static const struct object_method methods[] = {
     {"createSession", create_session},
     {"deleteSession", delete_session},
     {"getContainerPlacementId", get_placement_id},
+    {"gitCheckout", git_checkout},
     {"setSleepAfter", configure},
     {"setKeepAlive", configure},
     {"configure", configure},
+    {"createCodeContext", interpreter_create},
+    {"listCodeContexts", interpreter_list},
+    {"deleteCodeContext", interpreter_delete},
+    {"runCode", interpreter_run},
+    {"runCodeStream", interpreter_run_stream},
 };
 
 const struct object_method *object_method(const char *name)

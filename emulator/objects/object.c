@@ -139,6 +139,7 @@ static void pending_done(struct call *inner, struct answer *answer)
     struct object *object = pending->object;
     struct call *outer = pending->outer;
     explain(object, answer);
+    egress_explain(object, answer);
     if (answer->code == CODE_OK && answer->stream)
         stream_on_closed(answer->stream, stream_closed, object);
     else
@@ -148,18 +149,36 @@ static void pending_done(struct call *inner, struct answer *answer)
     outer->done(outer, answer);
 }
 
-static void fail_waiting(struct object *object, const char *why)
+/* A container did not start: `hint` may be NULL. One that was ended while it started is unavailable,
+ * which callers try again. */
+static void fail_waiting(struct object *object, enum code code, const char *why, const char *hint)
 {
     struct pending *pending = object->waiting.first;
     object->waiting.first = NULL;
     object->waiting.last = &object->waiting.first;
     while (pending) {
         struct pending *next = pending->next;
-        call_error(&pending->inner, CODE_INTERNAL_ERROR, NULL,
-                   json_pack("{s:s, s:s}", "phase", "startup", "error", why),
-                   "Container failed to start: %s", why);
+        struct answer answer = {
+            .code = code,
+            .body = json_pack("{s:s, s:s}", "phase", "startup", "error", why),
+            .hint = hint ? strdup(hint) : NULL,
+        };
+        if (asprintf(&answer.message, "Container failed to start: %s", why) < 0)
+            answer.message = NULL;
+        call_finish(&pending->inner, &answer);
         pending = next;
     }
+}
+
+/* By itself: somebody may know what this machine lacks. */
+static void start_failed(struct object *object, const char *why)
+{
+    const struct objects_config *config = &object->objects->config;
+    CLEANUP_FREE char *hint =
+        config->start_hint ? config->start_hint(config->start_hint_arg, why) : NULL;
+    if (hint)
+        log_warn("sandbox %s: %s", object->id, hint);
+    fail_waiting(object, CODE_INTERNAL_ERROR, why, hint);
 }
 
 /* The container. */
@@ -194,6 +213,7 @@ static void container_gone(void *arg, const char *why)
     enum object_state was = object->state;
     object->container = NULL;
     object->session = SESSION_NONE;
+    interpreter_forget(object);
     if (was == OBJECT_STARTING || was == OBJECT_HEALTHY) {
         set_state(object, OBJECT_STOPPED, why);
         log_warn("sandbox %s: the container ended by itself: %s", object->id, why);
@@ -206,7 +226,7 @@ static void container_gone(void *arg, const char *why)
     arm_idle(object);
     release(object);
     if (was == OBJECT_STARTING)
-        fail_waiting(object, why);
+        start_failed(object, why);
     tell_gone(object);
     objects_container_gone(object->objects);
     run_waiting(object);
@@ -214,7 +234,23 @@ static void container_gone(void *arg, const char *why)
 
 static void container_note(void *arg, const char *type, json_t *data)
 {
-    object_note(arg, type, NULL, data);
+    struct object *object = arg;
+    if (strcmp(type, "container.oom") == 0) {
+        object->kills = (unsigned)json_integer_value(json_object_get(data, "kills"));
+        log_warn("sandbox %s: out of memory (limit %llu MiB), %u ended by the kernel so far",
+                 object->id, (unsigned long long)(object->class->limits.memory_bytes >> 20),
+                 object->kills);
+    }
+    object_note(object, type, NULL, data);
+}
+
+/* Commands that waited for the network go on, with or without it. */
+static void container_network(void *arg, enum network_state state, const char *why)
+{
+    struct object *object = arg;
+    egress_told(object, state, why);
+    if (object->state == OBJECT_HEALTHY)
+        run_waiting(object);
 }
 
 void object_start(struct object *object)
@@ -226,13 +262,23 @@ void object_start(struct object *object)
         .version = object->class->version,
         .env = object->env,
         .python = object->class->python,
-        .upper_bytes = objects->config.upper_bytes,
+        .network = object->class->network,
+        .git = object->objects->config.git,
+        .upper_bytes = object->class->upper_bytes,
+        .limits = object->class->limits,
     };
-    struct container_events events = {container_ready, container_gone, container_note, object};
+    struct container_events events = {.ready = container_ready,
+                                      .gone = container_gone,
+                                      .note = container_note,
+                                      .network = container_network,
+                                      .arg = object};
     random_uuid(object->runtime);
     object->lives++;
+    object->kills = 0;
     set_state(object, OBJECT_STARTING, "started by a request");
-    object_note(object, "container.starting", NULL, NULL);
+    egress_begin(object);
+    object_note(object, "container.starting", NULL,
+                json_pack("{s:s}", "network", egress_name(object)));
     hold(object);
     object->container =
         container_start(objects->loop, objects->clock, objects->driver, &spec, events, &err);
@@ -251,7 +297,7 @@ void object_stop(struct object *object, const char *why)
         return;
     log_info("sandbox %s %s", object->id, why);
     if (object->state == OBJECT_STARTING)
-        fail_waiting(object, "stopped while it started");
+        fail_waiting(object, CODE_CONTAINER_UNAVAILABLE, "stopped while it started", NULL);
     set_state(object, OBJECT_STOPPING, why);
     arm_idle(object);
     object_note(object, "container.stopping", why, NULL);
@@ -263,7 +309,7 @@ void object_destroy(struct object *object, const char *why)
 {
     bool running = object->container != NULL;
     if (running && object->state == OBJECT_STARTING)
-        fail_waiting(object, "destroyed while it started");
+        fail_waiting(object, CODE_CONTAINER_UNAVAILABLE, "destroyed while it started", NULL);
     set_state(object, OBJECT_DESTROYED, why);
     object->slept_at[0] = '\0';
     arm_idle(object);
@@ -374,6 +420,10 @@ static void pending_go(struct pending *pending)
             return;
         }
     }
+    if (egress_awaited(object, pending->op)) {
+        list_add(&object->waiting, pending); /* a few milliseconds; 200 at most */
+        return;
+    }
     if (strcmp(session, DISABLE_SESSION) == 0)
         merge_env(pending);
     container_call(object->container, pending->op, &pending->inner);
@@ -415,17 +465,31 @@ void object_call(struct object *object, const struct op *op, struct call *call)
 
 /* Loading. */
 
+/* True when what is stored was read; a failure is not taken for "nothing is stored". */
+static bool read_options(struct object *object)
+{
+    struct store *store = object->objects->store;
+    struct error err = {0};
+    CLEANUP_JSON json_t *keep = store_get(store, object->row, "keepAliveEnabled", &err);
+    CLEANUP_JSON json_t *sleep =
+        err.code ? NULL : store_get(store, object->row, "sleepAfterMs", &err);
+    if (err.code) {
+        log_error("sandbox %s: its options could not be read: %s", object->id, err.text);
+        return false;
+    }
+    object->keep_alive = json_is_true(keep);
+    if (json_is_integer(sleep))
+        object->sleep_after_ms = json_integer_value(sleep);
+    return true;
+}
+
 void object_load(struct object *object)
 {
     if (object->loaded)
         return;
-    object->loaded = true;
-    struct store *store = object->objects->store;
-    CLEANUP_JSON json_t *keep = store_get(store, object->row, "keepAliveEnabled", NULL);
-    CLEANUP_JSON json_t *sleep = store_get(store, object->row, "sleepAfterMs", NULL);
-    object->keep_alive = json_is_true(keep);
-    if (json_is_integer(sleep))
-        object->sleep_after_ms = json_integer_value(sleep);
+    object->loaded = read_options(object); /* else the next call tries again */
+    if (object->env)
+        return;
     object->waiting.last = &object->waiting.first;
     object->idle = (struct virtual_timer){
         .fire = idle_fire, .arg = object, .kind = "sleep", .sandbox = object->id};
@@ -436,6 +500,7 @@ void object_free(struct object *object)
 {
     clock_disarm(object->objects->clock, &object->idle);
     json_decref(object->env);
+    json_decref(object->contexts);
     free(object->session_id);
     free(object->id);
     free(object);

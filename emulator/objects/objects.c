@@ -87,17 +87,36 @@ static struct object *add(struct objects *objects, const struct object_class *cl
     return object;
 }
 
+struct loading {
+    struct objects *objects;
+    bool failed;
+};
+
 static void add_stored(void *arg, int64_t row, const char *class_name, const char *id,
                        const char *secret)
 {
-    struct objects *objects = arg;
+    struct loading *loading = arg;
+    struct objects *objects = loading->objects;
     const struct object_class *class = objects_class(objects, class_name);
     if (!class) {
         log_debug("stored sandbox %s is of class %s, which this project does not have", id,
                   class_name);
         return;
     }
-    add(objects, class, id, secret, row);
+    if (!add(objects, class, id, secret, row))
+        loading->failed = true;
+}
+
+/* A sandbox that is stored but not known here could never be made. */
+static int load(struct objects *objects, struct error *err)
+{
+    struct loading loading = {.objects = objects};
+    if (grow(objects) < 0)
+        return error_errno(err, ENOMEM, "objects");
+    int result = store_each(objects->store, add_stored, &loading, err);
+    if (result == 0 && loading.failed)
+        result = error_errno(err, ENOMEM, "stored sandboxes");
+    return result;
 }
 
 struct objects *objects_new(struct loop *loop, struct clock *clock, struct driver *driver,
@@ -116,7 +135,7 @@ struct objects *objects_new(struct loop *loop, struct clock *clock, struct drive
     objects->store = store;
     objects->config = *config;
     objects->last = &objects->first;
-    if (grow(objects) < 0 || store_each(store, add_stored, objects, err) < 0) {
+    if (load(objects, err) < 0) {
         objects_free(objects);
         return NULL;
     }
@@ -323,7 +342,7 @@ void objects_shutdown(struct objects *objects, void (*done)(void *arg), void *ar
 struct reset {
     struct objects *objects;
     struct task task;
-    void (*done)(void *arg);
+    void (*done)(void *arg, const struct error *err);
     void *arg;
 };
 
@@ -331,14 +350,16 @@ struct reset {
 static void reset_finish(void *arg)
 {
     struct reset *reset = arg;
+    struct objects *objects = reset->objects;
     struct error err = {0};
-    if (store_clear(reset->objects->store, &err) < 0)
-        log_error("reset: %s", err.text);
-    free_all(reset->objects);
-    reset->objects->closing = false;
-    clock_reset(reset->objects->clock);
-    events_add(reset->objects->events, NULL, NULL, "reset", NULL, NULL);
-    reset->done(reset->arg);
+    int result = store_clear(objects->store, &err);
+    objects->closing = false;
+    if (result == 0) {
+        free_all(objects);
+        clock_reset(objects->clock);
+        events_add(objects->events, NULL, NULL, "reset", NULL, NULL);
+    }
+    reset->done(reset->arg, result < 0 ? &err : NULL);
     free(reset);
 }
 
@@ -348,12 +369,15 @@ static void reset_empty(void *arg)
     loop_defer(reset->objects->loop, &reset->task);
 }
 
-void objects_reset(struct objects *objects, void (*done)(void *arg), void *arg)
+void objects_reset(struct objects *objects, void (*done)(void *arg, const struct error *err),
+                   void *arg)
 {
     struct reset *reset = calloc(1, sizeof *reset);
     if (!reset || objects->closing) {
+        struct error err = {0};
+        error_errno(&err, reset ? EBUSY : ENOMEM, "reset");
         free(reset);
-        done(arg);
+        done(arg, &err);
         return;
     }
     *reset = (struct reset){.objects = objects, .done = done, .arg = arg};
@@ -389,6 +413,24 @@ static json_t *time_or_null(bool there, int64_t ms)
     return there ? json_string(text) : json_null();
 }
 
+/* null where there is no limit. */
+static json_t *describe_limits(const struct object_class *class)
+{
+    const struct instance_limits *limits = &class->limits;
+    const char *type = *class->instance_type ? class->instance_type : NULL;
+    json_t *described =
+        json_pack("{s:s?, s:n, s:n, s:n, s:I}", "instanceType", type, "memoryMiB", "cpus", "pids",
+                  "diskMiB", (json_int_t)(class->upper_bytes >> 20));
+    if (limits->memory_bytes)
+        json_object_set_new(described, "memoryMiB",
+                            json_integer((json_int_t)(limits->memory_bytes >> 20)));
+    if (limits->cpu_millis)
+        json_object_set_new(described, "cpus", json_real(limits->cpu_millis / 1000.0));
+    if (limits->pids)
+        json_object_set_new(described, "pids", json_integer(limits->pids));
+    return described;
+}
+
 json_t *object_describe(struct object *object)
 {
     object_load(object);
@@ -404,15 +446,18 @@ json_t *object_describe(struct object *object)
                                                time_or_null(true, object->last_ms))
                                    : json_null();
     json_t *described =
-        json_pack("{s:s, s:s, s:s, s:o, s:s, s:o, s:I, s:i, s:o, s:b, s:o, s:o, s:[], s:s}", "id",
+        json_pack("{s:s, s:s, s:s, s:o, s:s, s:o, s:I, s:i, s:o, s:b, s:o, s:o, s:[], s:s, s:s}", "id",
                   object->id, "class", object->class->name, "state", state_name(object->state),
                   "since", time_or_null(true, object->since_ms), "why", object->why, "sleepAt",
                   time_or_null(object->idle.slot != 0 && !object->keep_alive, object->idle.due_ms),
                   "sleepAfterMs", (json_int_t)object->sleep_after_ms, "inflight", object->inflight,
                   "lastActivity", last, "keepAlive", object->keep_alive, "sessions",
                   sessions ? sessions : json_array(), "processes",
-                  processes ? processes : json_integer(0), "ports", "containerUrl", url);
+                  processes ? processes : json_integer(0), "ports", "network", egress_name(object),
+                  "containerUrl", url);
     json_decref(inside);
+    json_object_set_new(described, "limits", describe_limits(object->class));
+    json_object_set_new(described, "oomKills", json_integer(object->kills));
     return described;
 }
 

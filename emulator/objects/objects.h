@@ -21,8 +21,13 @@ struct object;
 /* A container class of the project. */
 struct object_class {
     char name[64];
-    char version[32]; /* of the image tag; SANDBOX_VERSION */
-    bool python;      /* whether the image has Python */
+    char version[32];       /* of the image tag; SANDBOX_VERSION */
+    bool python;            /* whether the image has Python */
+    enum instance_network network;
+    char network_why[96]; /* why it has none */
+    char instance_type[32]; /* as configured; "" without one */
+    struct instance_limits limits;
+    uint64_t upper_bytes; /* size of the throw-away layer */
 };
 
 struct objects_config {
@@ -30,8 +35,11 @@ struct objects_config {
     size_t class_count;
     int64_t sleep_after_ms; /* 600,000 */
     bool default_session;   /* --default-session */
-    uint64_t upper_bytes;
     int stop_grace_ms;
+    const struct git_settings *git; /* for clones; NULL = none */
+    /* What may be the cause of a start that failed, malloc'd, or NULL; may itself be NULL. */
+    char *(*start_hint)(void *arg, const char *why);
+    void *start_hint_arg;
 };
 
 struct objects *objects_new(struct loop *loop, struct clock *clock, struct driver *driver,
@@ -90,7 +98,8 @@ json_t *object_describe(struct object *object); /* one element of GET /sandboxes
 json_t *objects_describe(struct objects *objects); /* array of them */
 /* base URL such as "http://localhost:8787", for containerUrl in object_describe. */
 void objects_set_origin(struct objects *objects, const char *host_and_port);
-/* Destroys every sandbox and all storage; done(0 or -errno). */
-void objects_reset(struct objects *objects, void (*done)(void *arg), void *arg);
+/* Destroys every sandbox and all storage; err is NULL, or says why what is stored was kept. */
+void objects_reset(struct objects *objects, void (*done)(void *arg, const struct error *err),
+                   void *arg);
 
 #endif

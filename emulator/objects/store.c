@@ -8,7 +8,8 @@
 
 #include "base/cleanup.h"
 
-enum { SCHEMA_VERSION = 1, BUSY_MS = 2000 };
+/* How long opening waits for another program, first to have the file alone, then to share it. */
+enum { SCHEMA_VERSION = 1, ALONE_MS = 300, SHARED_MS = 2000 };
 
 /* Marks our files, so that another program's database is never taken for one ("sndp"). */
 #define APPLICATION_ID 0x736e6470
@@ -98,9 +99,11 @@ static bool quick_check(struct store *store)
 /* A file of ours, an empty one, or a refusal that says what to do. */
 static int check_schema(struct store *store, struct error *err)
 {
+    long long tables = pragma(store, "SELECT count(*) FROM sqlite_master");
+    if (tables < 0 && (sqlite3_errcode(store->db) & 0xff) == SQLITE_BUSY)
+        return fail(store, err, "storage");
     long long version = pragma(store, "PRAGMA user_version");
     long long application = pragma(store, "PRAGMA application_id");
-    long long tables = pragma(store, "SELECT count(*) FROM sqlite_master");
     if (version < 0 || application < 0 || tables < 0)
         return error_set(err, EUCLEAN,
                          "'%s' is damaged (%s): move it away, or start with --persist-to another "
@@ -131,31 +134,66 @@ static int prepare(struct store *store, struct error *err)
     return 0;
 }
 
-static int open_file(struct store *store, struct error *err)
+/* With the file alone to us, no other program can make a request wait or fail, and there is no
+ * shared memory file that one could damage. */
+static int set_up(struct store *store, bool alone, struct error *err)
 {
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-    if (sqlite3_open_v2(store->path, &store->db, flags, NULL) != SQLITE_OK)
-        return fail(store, err, "open");
-    sqlite3_extended_result_codes(store->db, 1);
-    sqlite3_busy_timeout(store->db, BUSY_MS);
-    int result = check_schema(store, err);
+    sqlite3_busy_timeout(store->db, alone ? ALONE_MS : SHARED_MS);
+    int result = alone ? run(store, "PRAGMA locking_mode = EXCLUSIVE", err) : 0;
+    if (result == 0)
+        result = check_schema(store, err);
     if (result == 0)
         result = run(store,
                      "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
                      "PRAGMA foreign_keys = ON; PRAGMA cache_size = -256;",
                      err);
-    return result == 0 ? prepare(store, err) : result;
+    if (result == 0)
+        result = prepare(store, err);
+    /* From here on the loop is waiting: a lock that another program holds is an error at once. */
+    sqlite3_busy_timeout(store->db, 0);
+    return result;
+}
+
+static void close_file(struct store *store)
+{
+    for (int i = 0; i < STATEMENTS; i++)
+        sqlite3_finalize(store->statements[i]);
+    memset(store->statements, 0, sizeof store->statements);
+    sqlite3_close(store->db);
+    store->db = NULL;
+}
+
+static int open_file(struct store *store, bool alone, struct error *err)
+{
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    if (sqlite3_open_v2(store->path, &store->db, flags, NULL) != SQLITE_OK)
+        return fail(store, err, "open");
+    sqlite3_extended_result_codes(store->db, 1);
+    return set_up(store, alone, err);
 }
 
 struct store *store_open(const char *path, struct error *err)
 {
+    struct error local = {0};
     struct store *store = calloc(1, sizeof *store);
     if (!store || !(store->path = strdup(path))) {
         error_errno(err, ENOMEM, "storage");
         free(store);
         return NULL;
     }
-    if (open_file(store, err) < 0) {
+    int result = open_file(store, true, &local);
+    if (result == -EBUSY) {
+        close_file(store);
+        result = open_file(store, false, &local);
+    }
+    if (result == -EBUSY)
+        error_set(err, EBUSY,
+                  "another program has '%s' locked: end it, or start with --persist-to another "
+                  "directory",
+                  path);
+    else if (result < 0)
+        error_set(err, -result, "%s", local.text);
+    if (result < 0) {
         store_close(store);
         return NULL;
     }
@@ -166,9 +204,7 @@ void store_close(struct store *store)
 {
     if (!store)
         return;
-    for (int i = 0; i < STATEMENTS; i++)
-        sqlite3_finalize(store->statements[i]);
-    sqlite3_close(store->db);
+    close_file(store);
     free(store->path);
     free(store);
 }

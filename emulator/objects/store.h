@@ -10,8 +10,9 @@
 
 struct store;
 
-/* Opens or creates `path` (":memory:" for --ephemeral). A file that is corrupt or from a newer
- * version is refused with what to do about it. */
+/* Opens or creates `path` (":memory:" for --ephemeral) and keeps other programs out of it. A file
+ * that is corrupt or from a newer version is refused with what to do about it. When another program
+ * has it open already it is shared; a change made while that one writes is then -EBUSY at once. */
 struct store *store_open(const char *path, struct error *err);
 void store_close(struct store *store);
 

@@ -1,7 +1,6 @@
 /* bench: how fast and how small the emulator is, beside what the machine allows. */
 #include <errno.h>
 #include <getopt.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "cpus.h"
 #include "measure.h"
 #include "program.h"
 
@@ -30,7 +30,8 @@ static const char help[] =
     "  --rounds N    how often the emulator and its limits take turns (default 5)\n"
     "  --count N     warm commands in a round; other rows scale with it (default 400)\n"
     "  --only NAME   one group: ";
-static const char help_end[] = "  --json FILE   write the rows as JSON, too\n"
+static const char help_end[] = "  --network W   the emulator's --network (default none)\n"
+                               "  --json FILE   write the rows as JSON, too\n"
                                "  --markdown    print the table as Markdown\n"
                                "  --check       exit with 1 when a row misses its target\n"
                                "  --no-pin      let the scheduler choose CPUs\n"
@@ -73,6 +74,7 @@ static int parse(struct settings *settings, int argc, char **argv)
                                             {"count", required_argument, NULL, 'n'},
                                             {"only", required_argument, NULL, 'o'},
                                             {"json", required_argument, NULL, 'j'},
+                                            {"network", required_argument, NULL, 'w'},
                                             {"markdown", no_argument, NULL, 'm'},
                                             {"check", no_argument, NULL, 'c'},
                                             {"no-pin", no_argument, NULL, 'p'},
@@ -95,6 +97,9 @@ static int parse(struct settings *settings, int argc, char **argv)
         case 'j':
             settings->json = optarg;
             break;
+        case 'w':
+            program_network = optarg;
+            break;
         case 'm':
             settings->markdown = true;
             break;
@@ -116,21 +121,6 @@ static int parse(struct settings *settings, int argc, char **argv)
         result = -EINVAL;
     }
     return result;
-}
-
-/* The last CPU that we may use; the first one has more of the machine's interrupts. All children
- * inherit it. Waking an idle virtual CPU costs more than what is measured here. */
-static int pin(void)
-{
-    cpu_set_t allowed, one;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) < 0)
-        return -1;
-    int cpu = CPU_SETSIZE - 1;
-    while (cpu > 0 && !CPU_ISSET(cpu, &allowed))
-        cpu--;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    return sched_setaffinity(0, sizeof one, &one) < 0 ? -1 : cpu;
 }
 
 static void find_cpu(char *name, size_t size)
@@ -158,8 +148,9 @@ static struct run_info find_info(const struct settings *settings)
     info.cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
     if (getloadavg(&info.load, 1) != 1)
         info.load = -1;
+    /* Waking an idle virtual CPU costs more than what is measured here. */
     if (settings->pin)
-        info.pinned = pin();
+        info.pinned = cpus_use(1);
     return info;
 }
 
@@ -219,7 +210,7 @@ int main(int argc, char **argv)
     }
     struct run_info info = find_info(&settings);
     struct rows rows = {0};
-    struct bench bench = {settings.rounds, settings.count, scratch, &rows};
+    struct bench bench = {settings.rounds, settings.count, settings.pin, scratch, &rows};
     result = run_groups(&bench, settings.only);
     int status = result < 0 ? 1 : report(&rows, &info, &settings);
     program_run((const char *const[]){"rm", "-rf", "--one-file-system", scratch, NULL});

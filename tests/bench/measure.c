@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "cpus.h"
 #include "http_client.h"
 #include "program.h"
 #include "raw.h"
@@ -444,7 +445,7 @@ static int load_round(struct load *load, int total, struct error *err)
     return result;
 }
 
-static int measure_load(struct bench *bench, struct error *err)
+static int load_rounds(struct bench *bench, enum row_id row, int *wrong, struct error *err)
 {
     CLEANUP_PROGRAM struct program program = {0};
     __attribute__((cleanup(load_free))) struct load load = {0};
@@ -459,9 +460,22 @@ static int measure_load(struct bench *bench, struct error *err)
         result = load_round(&load, total, err);
         double ms = stats_now_ms() - start;
         if (result == 0)
-            result = add(bench, ROW_LOAD_RATE, total / ms * 1000, err);
+            result = add(bench, row, total / ms * 1000, err);
     }
-    return result < 0 ? result : add(bench, ROW_LOAD_ERRORS, load.wrong, err);
+    *wrong += load.wrong;
+    return result;
+}
+
+static int measure_load(struct bench *bench, struct error *err)
+{
+    int wrong = 0;
+    int result = load_rounds(bench, ROW_LOAD_RATE, &wrong, err);
+    cpus_use(2);
+    if (result == 0)
+        result = load_rounds(bench, ROW_LOAD_RATE_2CPU, &wrong, err);
+    if (bench->pin)
+        cpus_use(1);
+    return result < 0 ? result : add(bench, ROW_LOAD_ERRORS, wrong, err);
 }
 
 const struct measure_group measure_groups[] = {

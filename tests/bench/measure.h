@@ -8,6 +8,7 @@
 struct bench {
     int rounds;
     int count; /* of the quickest measurement in one round; slower ones do a part of it */
+    bool pin;  /* to one CPU, but for what is measured on two */
     const char *scratch;
     struct rows *rows;
 };

@@ -16,12 +16,15 @@
 
 enum { READY_MS = 20000, STOP_MS = 20000 };
 
+const char *program_network = "none";
+
 __attribute__((noreturn)) static void become(const char *scratch, int ready)
 {
     char number[16];
     snprintf(number, sizeof number, "%d", ready);
-    const char *argv[] = {SANDPIT_BINARY, "dev",  "--port",      "0",    "--ephemeral",
-                          "--ready-fd",   number, "--log-level", "none", NULL};
+    const char *argv[] = {SANDPIT_BINARY, "dev",        "--port",        "0",
+                          "--ephemeral",  "--ready-fd", number,          "--log-level",
+                          "none",         "--network",  program_network, NULL};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     fcntl(ready, F_SETFD, 0);
     CLEANUP_FD int null = open("/dev/null", O_WRONLY | O_CLOEXEC);

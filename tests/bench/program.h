@@ -11,6 +11,9 @@ struct program {
     int port;
 };
 
+/* The word for --network. */
+extern const char *program_network;
+
 /* Starts `sandpit dev` on a free port, without state, with its runtime directory below `scratch`.
  * Returns when it has told its URL. */
 int program_start(struct program *program, const char *scratch, struct error *err);

@@ -31,6 +31,7 @@ enum row_id {
     ROW_START_READY,
     ROW_START_EXEC,
     ROW_LOAD_RATE,
+    ROW_LOAD_RATE_2CPU,
     ROW_LOAD_ERRORS,
     ROW_COUNT,
 };
@@ -41,7 +42,7 @@ struct row {
     const char *name, *what;
     const char *unit;      /* "ms", "KiB", "req/s" or "" */
     const char *original;  /* the figure of the original system; NULL for a limit row */
-    double target;         /* the median may not be over it; NO_TARGET = for information */
+    double target;         /* the median may not be over it (a rate: under it), or NO_TARGET */
     double factor;         /* the median may not be over factor × the limit; 0 = no limit */
     enum row_id limits[2]; /* rows whose medians add up to the limit */
 };

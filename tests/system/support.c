@@ -5,13 +5,16 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -19,7 +22,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { READY_MS = 20000, ANSWER_MS = 60000 };
+enum { READY_MS = 20000, END_MS = 15000 };
+
+int answer_ms = 60000;
 
 static long long now_ms(void)
 {
@@ -28,10 +33,19 @@ static long long now_ms(void)
     return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+static bool user_namespaces_work(void)
+{
+    int status = 1;
+    int pid = fork();
+    if (pid == 0)
+        _exit(unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 ? 0 : 1);
+    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
 const char *emulator_missing(void)
 {
-    if (geteuid() != 0)
-        return "not root: containers need root in this version";
+    if (geteuid() != 0 && !user_namespaces_work())
+        return "neither root nor user namespaces: no container can be started";
     if (access("/usr/bin/bwrap", X_OK) < 0)
         return "bubblewrap is not installed";
     return NULL;
@@ -41,19 +55,24 @@ static void exec_emulator(const struct emulator *emulator, const char *const *ex
 {
     char ready_text[16];
     const char *argv[32] = {SANDPIT_BINARY, "dev",         "--port",     "0",
-                            "--persist-to", emulator->dir, "--ready-fd", ready_text};
-    int count = 8;
+                            "--persist-to", emulator->dir, "--ready-fd", ready_text,
+                            "--network",    "none"}; /* unless a test asks for one */
+    int count = 10;
     for (; extra && *extra && count < 31; extra++)
         argv[count++] = *extra;
     snprintf(ready_text, sizeof ready_text, "%d", ready);
     int log = open(emulator->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
     dup2(log, 1);
     dup2(log, 2);
+    if (emulator->uid &&
+        (setgroups(0, NULL) < 0 || setresgid(emulator->uid, emulator->uid, emulator->uid) < 0 ||
+         setresuid(emulator->uid, emulator->uid, emulator->uid) < 0))
+        _exit(126);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setenv("XDG_RUNTIME_DIR", emulator->run_root, 1);
     setenv("HOME", emulator->dir, 1);
     if (chdir(emulator->dir) == 0)
-        execv(SANDPIT_BINARY, (char *const *)argv);
+        execv(emulator->binary ? emulator->binary : SANDPIT_BINARY, (char *const *)argv);
     _exit(127);
 }
 
@@ -79,6 +98,22 @@ static int await_ready(struct emulator *emulator, int fd)
     return emulator->port ? 0 : -EPROTO;
 }
 
+/* The exit status, or -1 when it had to be killed. */
+static int await_end(struct emulator *emulator)
+{
+    long long end = now_ms() + END_MS;
+    int status = 0;
+    while (now_ms() < end) {
+        if (waitpid(emulator->pid, &status, WNOHANG) == emulator->pid) {
+            emulator->pid = 0;
+            return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+        }
+        usleep(1000);
+    }
+    emulator_kill(emulator);
+    return -1;
+}
+
 int emulator_restart(struct emulator *emulator, const char *const *extra)
 {
     int ready[2];
@@ -92,6 +127,8 @@ int emulator_restart(struct emulator *emulator, const char *const *extra)
     close(ready[1]);
     int result = await_ready(emulator, ready[0]);
     close(ready[0]);
+    if (result < 0)
+        emulator->status = result == -EPIPE ? await_end(emulator) : -1;
     if (result < 0)
         emulator_kill(emulator);
     return result;
@@ -107,6 +144,9 @@ int emulator_start(struct emulator *emulator, const char *const *extra)
     snprintf(emulator->log, sizeof emulator->log, "%s/log", emulator->dir);
     snprintf(emulator->run_root, sizeof emulator->run_root, "%s/run", emulator->dir);
     mkdir(emulator->run_root, 0700);
+    if (emulator->uid && (chown(emulator->dir, emulator->uid, emulator->uid) < 0 ||
+                          chown(emulator->run_root, emulator->uid, emulator->uid) < 0))
+        return -errno;
     return emulator_restart(emulator, extra);
 }
 
@@ -115,17 +155,7 @@ int emulator_stop(struct emulator *emulator)
     if (emulator->pid <= 0)
         return -1;
     kill(emulator->pid, SIGTERM);
-    long long end = now_ms() + 15000;
-    int status = 0;
-    while (now_ms() < end) {
-        if (waitpid(emulator->pid, &status, WNOHANG) == emulator->pid) {
-            emulator->pid = 0;
-            return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-        }
-        usleep(1000);
-    }
-    emulator_kill(emulator);
-    return -1;
+    return await_end(emulator);
 }
 
 void emulator_kill(struct emulator *emulator)
@@ -291,7 +321,7 @@ struct reply read_reply(int fd)
 {
     struct reply reply = {0};
     struct bytes bytes = {0};
-    long long end = now_ms() + ANSWER_MS;
+    long long end = now_ms() + answer_ms;
     bool more = true;
     while (more) {
         more = read_more(fd, &bytes, end);
@@ -484,4 +514,72 @@ bool eventually(bool (*holds)(void *arg), void *arg, int ms)
         usleep(2000);
     }
     return true;
+}
+
+long long test_ms(void)
+{
+    return now_ms();
+}
+
+int emulator_files(const struct emulator *emulator)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/fd", emulator->pid);
+    DIR *dir = opendir(path);
+    int count = dir ? 0 : -1;
+    for (struct dirent *entry; dir && (entry = readdir(dir));)
+        count += entry->d_name[0] != '.';
+    if (dir)
+        closedir(dir);
+    return count;
+}
+
+long emulator_memory(const struct emulator *emulator, const char *field)
+{
+    char path[64], line[256];
+    long value = -1;
+    size_t length = strlen(field);
+    snprintf(path, sizeof path, "/proc/%d/status", emulator->pid);
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file)) {
+        if (strncmp(line, field, length) == 0 && line[length] == ':')
+            value = strtol(line + length + 1, NULL, 10);
+    }
+    if (file)
+        fclose(file);
+    return value;
+}
+
+const char *in_namespaces(int flags, const char *(*run)(void *arg), void *arg)
+{
+    char text[4096] = "";
+    int told[2], status = 0;
+    fflush(NULL);
+    if (pipe(told) < 0)
+        return "no pipe";
+    int pid = fork();
+    if (pid == 0) {
+        const char *wrong = NULL;
+        close(told[0]);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (unshare(flags) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+            wrong = "no namespaces";
+        else
+            wrong = run(arg);
+        if (wrong && write(told[1], wrong, strlen(wrong)) < 0)
+            _exit(2);
+        _exit(wrong ? 1 : 0);
+    }
+    close(told[1]);
+    for (size_t used = 0; used + 1 < sizeof text;) {
+        ssize_t got = read(told[0], text + used, sizeof text - used - 1);
+        if (got <= 0)
+            break;
+        used += (size_t)got;
+    }
+    close(told[0]);
+    waitpid(pid, &status, 0);
+    if (status == 0)
+        return NULL;
+    return keep(*text ? text : "it ended without a word");
 }

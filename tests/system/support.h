@@ -11,9 +11,12 @@
 struct emulator {
     int pid;
     int port;
-    char dir[64];      /* scratch: state below it, the project when there is one */
-    char log[96];      /* its standard error */
-    char run_root[96]; /* XDG_RUNTIME_DIR of the emulator */
+    char dir[64];       /* scratch: state below it, the project when there is one */
+    char log[96];       /* its standard error */
+    char run_root[96];  /* XDG_RUNTIME_DIR of the emulator */
+    const char *binary; /* NULL = the one that was built */
+    unsigned uid; /* 0 = ours; else it runs as this user and group, and the directory is theirs */
+    int status;   /* of an emulator that ended before it was ready; -1 = it was killed */
 };
 
 /* Makes the scratch directory, then starts `sandpit dev --port 0 --persist-to DIR …extra`; extra
@@ -37,6 +40,9 @@ struct reply {
     size_t size;
     json_t *json; /* when the body is JSON */
 };
+
+/* How long an answer is waited for. */
+extern int answer_ms;
 
 /* One request on its own connection. headers: complete lines with CRLF, or NULL. */
 struct reply request(const struct emulator *emulator, const char *method, const char *path,
@@ -74,6 +80,16 @@ int run_command(const struct emulator *emulator, const char *const *argv, char *
                 char **errors);
 /* Waits until the condition holds, polling, at most `ms`. */
 bool eventually(bool (*holds)(void *arg), void *arg, int ms);
+
+/* Open descriptors of the emulator; -1 when it is not there. */
+int emulator_files(const struct emulator *emulator);
+/* A line of its /proc/PID/status in KiB, such as "VmHWM" or "VmRSS". */
+long emulator_memory(const struct emulator *emulator, const char *field);
+/* Runs `run` in a child with namespaces of its own (CLONE_NEWNS, CLONE_NEWNET; mounts are private).
+ * NULL when it returned NULL, else its text, which is kept. */
+const char *in_namespaces(int flags, const char *(*run)(void *arg), void *arg);
+/* Milliseconds of the monotonic clock. */
+long long test_ms(void);
 
 /* Starts the emulator, runs the suite and checks that it ended cleanly and left nothing behind. */
 #define SYSTEM_SUITE(EMULATOR, SUITE_NAME)                                                         \

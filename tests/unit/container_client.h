@@ -38,7 +38,9 @@ static struct bench {
     int waiting; /* replies still to come */
     int waiting_when_gone;
     bool ready;
-    int exits; /* session.exited notes */
+    int exits;   /* session.exited notes */
+    json_t *env; /* more variables for the next container, or NULL */
+    bool lean;   /* it has no Python */
     char skip[512];
 } bench;
 
@@ -66,12 +68,15 @@ static bool bench_start(void)
 {
     struct error err = {0};
     json_t *env = json_pack("{s:s,s:n}", "FROM_CLASS", "yes", "NOTHING");
+    if (bench.env)
+        json_object_update(env, bench.env);
     struct container_spec spec = {.hostname = "box",
                                   .version = "0.12.7",
                                   .env = env,
-                                  .python = true,
+                                  .python = !bench.lean,
                                   .upper_bytes = 256 << 20};
-    struct container_events events = {bench_ready, bench_gone, bench_note, NULL};
+    struct container_events events = {
+        .ready = bench_ready, .gone = bench_gone, .note = bench_note};
     free(bench.gone_why);
     bench.gone_why = NULL;
     bench.ready = false;

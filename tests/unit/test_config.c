@@ -209,6 +209,13 @@ static const struct {
     {"{\"containers\": [{\"class_name\": \"A\", \"image\": \"x:1\", \"max_instances\": \"5\"}]}",
      "wrangler.jsonc:1:70: containers[0].max_instances must be a whole number"},
     {"{\"containers\": [{\"class_name\": \"A\", \"image\": \"bad\"}]}", "bad: there is no FROM"},
+    {"{\"sandpit\": 1}", "wrangler.jsonc:1:13: sandpit must be an object"},
+    {"{\"sandpit\": {\"network\": \"none\"}}",
+     "wrangler.jsonc:1:25: sandpit.network must be an object: class name to network"},
+    {"{\"sandpit\": {\"network\": {\"B\": \"none\"}}}",
+     "wrangler.jsonc:1:31: sandpit.network.B is not a class of containers"},
+    {"{\"sandpit\": {\"network\": {\"Sandbox\": \"bridge\"}}}",
+     "wrangler.jsonc:1:37: sandpit.network.Sandbox must be auto, none, pasta or slirp4netns"},
 };
 
 TEST project_errors_name_file_line_and_member(void)
@@ -333,6 +340,110 @@ TEST a_directory_image_means_its_dockerfile(void)
     PASS();
 }
 
+TEST instance_types_and_their_older_names_have_sizes(void)
+{
+    static const struct {
+        const char *name;
+        unsigned cpu_millis;
+        unsigned memory_mib, disk_mb;
+    } rows[] = {
+        {"lite", 63, 256, 2000},
+        {"basic", 250, 1024, 4000},
+        {"standard-1", 500, 4096, 8000},
+        {"standard-2", 1000, 6144, 12000},
+        {"standard-3", 2000, 8192, 16000},
+        {"standard-4", 4000, 12288, 20000},
+        {"dev", 63, 256, 2000},
+        {"standard", 500, 4096, 8000},
+        {"premium", 4000, 12288, 20000},
+    };
+    struct instance_size size;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ASSERTm(rows[i].name, instance_type_find(rows[i].name, &size));
+        ASSERT_EQ(rows[i].cpu_millis, size.cpu_millis);
+        ASSERT_EQ(rows[i].memory_mib, size.memory_bytes >> 20);
+        ASSERT_EQ(rows[i].disk_mb, size.disk_bytes / 1000000);
+    }
+    ASSERT_FALSE(instance_type_find("Lite", &size));
+    ASSERT_FALSE(instance_type_find("", &size));
+    PASS();
+}
+
+TEST sizes_and_cpus_are_read_as_docker_reads_them(void)
+{
+    static const struct {
+        const char *text;
+        unsigned long long bytes;
+    } right[] = {{"512M", 512ULL << 20}, {"1g", 1ULL << 30},     {"1.5G", 3ULL << 29},
+                 {"64MiB", 64ULL << 20}, {"64mb", 64ULL << 20},  {"2048", 2048},
+                 {"100b", 100},          {"16384k", 16ULL << 20}};
+    static const char *const wrong[] = {"",     "M",    "-1M",    "1X",        "1MM", "1 M",
+                                        "1e3M", "0x10", "1.2.3M", "99999999T", "nan", "100bb"};
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+        ASSERTm(right[i].text, parse_size(right[i].text, &bytes));
+        ASSERT_EQm(right[i].text, right[i].bytes, bytes);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        ASSERT_FALSEm(wrong[i], parse_size(wrong[i], &bytes));
+    unsigned millis = 0;
+    ASSERT(parse_cpus("0.25", &millis) && millis == 250);
+    ASSERT(parse_cpus("4", &millis) && millis == 4000);
+    ASSERT_FALSE(parse_cpus("0", &millis));
+    ASSERT_FALSE(parse_cpus("1x", &millis));
+    ASSERT_FALSE(parse_cpus("-1", &millis));
+    PASS();
+}
+
+TEST a_class_may_have_a_network_of_its_own(void)
+{
+    struct error err = {0};
+    CLEANUP_PROJECT struct project project;
+    put("wrangler.jsonc", "{\"containers\": [{\"class_name\": \"A\", \"image\": \"x:1\"},"
+                          "{\"class_name\": \"B\", \"image\": \"x:1\"}],"
+                          "\"sandpit\": {\"network\": {\"B\": \"none\"}}}");
+    int result = project_load(scratch, NULL, &project, &err);
+    drop("wrangler.jsonc");
+    ASSERT_EQm(err.text, 0, result);
+    ASSERT_STR_EQ("", project.classes[0].network);
+    ASSERT_STR_EQ("none", project.classes[1].network);
+    PASS();
+}
+
+static int load_type(const char *type, struct project *project, struct error *err)
+{
+    char text[512];
+    snprintf(
+        text, sizeof text,
+        "{\"containers\": [{\"class_name\": \"A\", \"image\": \"cloudflare/sandbox:0.12.7\"%s%s}]}",
+        type ? ", \"instance_type\": " : "", type ? type : "");
+    put("wrangler.jsonc", text);
+    int result = project_load(scratch, NULL, project, err);
+    drop("wrangler.jsonc");
+    return result;
+}
+
+TEST an_instance_type_is_a_word_or_an_object(void)
+{
+    struct error err = {0};
+    CLEANUP_PROJECT struct project none, word, object, odd, wrong;
+    ASSERT_EQm(err.text, 0, load_type(NULL, &none, &err));
+    ASSERT_FALSE(none.classes[0].sized);
+    ASSERT_EQm(err.text, 0, load_type("\"standard-2\"", &word, &err));
+    ASSERT(word.classes[0].sized);
+    ASSERT_EQ(6144, word.classes[0].size.memory_bytes >> 20);
+    ASSERT_EQm(err.text, 0, load_type("{\"vcpu\": 0.5, \"memory_mib\": 300}", &object, &err));
+    ASSERT_EQ(500, object.classes[0].size.cpu_millis);
+    ASSERT_EQ(300, object.classes[0].size.memory_bytes >> 20);
+    ASSERT_EQm("the smallest type's", 2000, object.classes[0].size.disk_bytes / 1000000);
+    ASSERT_STR_EQ("", object.classes[0].instance_type);
+    ASSERT(load_type("\"huge\"", &odd, &err) < 0);
+    ASSERTm(err.text, strstr(err.text, "containers[0].instance_type must be one of lite, basic"));
+    ASSERT(load_type("{\"memory_mib\": \"1\"}", &wrong, &err) < 0);
+    ASSERTm(err.text, strstr(err.text, "containers[0].instance_type.memory_mib must be a number"));
+    PASS();
+}
+
 SUITE(config)
 {
     RUN_TEST(jsonc_takes_comments_and_trailing_commas_and_places_errors);
@@ -346,6 +457,10 @@ SUITE(config)
     RUN_TEST(a_dockerfile_is_followed_to_its_base);
     RUN_TEST(a_tag_from_0_6_on_without_python_is_lean);
     RUN_TEST(a_directory_image_means_its_dockerfile);
+    RUN_TEST(instance_types_and_their_older_names_have_sizes);
+    RUN_TEST(sizes_and_cpus_are_read_as_docker_reads_them);
+    RUN_TEST(an_instance_type_is_a_word_or_an_object);
+    RUN_TEST(a_class_may_have_a_network_of_its_own);
 }
 
 GREATEST_MAIN_DEFS();

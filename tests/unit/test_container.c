@@ -151,7 +151,7 @@ TEST env_is_for_one_command_and_restored(void)
     ASSERT_STR_EQ("it's $x `y` line break", member(&with, "stdout"));
     ASSERT_STR_EQ("", member(&with, "stderr"));
     REPLY after = run_in("echo $A $B ${C-unset}; sh -c 'echo ${B-private}'; echo ${!__*}", "env");
-    ASSERT_STR_EQ("old shell unset\nprivate\n__c __s __w", member(&after, "stdout"));
+    ASSERT_STR_EQ("old shell unset\nprivate\n__c __n __r __s __w", member(&after, "stdout"));
     REPLY bad = call("execute", parse("{\"command\":\"true\",\"env\":{\"a-b\":\"x\"}}"));
     ASSERT_STR_EQ("COMMAND_EXECUTION_ERROR", code_name(&bad));
     PASS();

@@ -434,22 +434,43 @@ TEST a_deadline_does_not_end_a_request_that_waits_for_its_answer(void)
     PASS();
 }
 
-TEST too_many_waiting_connections_get_503(void)
+TEST the_connection_that_waits_longest_gets_503_when_there_are_too_many(void)
 {
     struct http_limits limits = http_limits_default;
-    struct client *waiting[3];
+    struct client *waiting[4];
     limits.waiting_max = 3;
     limits.connections_max = 1;
     ASSERT(set_up_with(&limits, &config));
-    for (int i = 0; i < 3; i++)
-        waiting[i] = client_with("GET / HT");
-    ASSERT(refused("", "HTTP/1.1 503 ", "TOO_MANY_CONNECTIONS"));
-    client_send(waiting[0], "TP/1.1\r\n" HOST "\r\n", strlen("TP/1.1\r\n" HOST "\r\n"));
-    ASSERT(gets(waiting[0], "\"path\":\"/\"", 1));
+    for (int i = 0; i < 4; i++)
+        waiting[i] = client_with("GET /later HT");
+    ASSERT(gets(waiting[0], "TOO_MANY_CONNECTIONS", 1));
+    ASSERT(starts(waiting[0], "HTTP/1.1 503 "));
     client_send(waiting[1], "TP/1.1\r\n" HOST "\r\n", strlen("TP/1.1\r\n" HOST "\r\n"));
-    ASSERT(gets(waiting[1], "TOO_MANY_CONNECTIONS", 1));
-    for (int i = 0; i < 3; i++)
+    ASSERT(run_until(is_held, NULL));
+    client_send(waiting[2], "TP/1.1\r\n" HOST "\r\n", strlen("TP/1.1\r\n" HOST "\r\n"));
+    ASSERT(gets(waiting[2], "TOO_MANY_CONNECTIONS", 1));
+    http_reply_text(seen.held, 200, "text/plain", "at last");
+    ASSERT(gets(waiting[1], "at last", 1));
+    for (int i = 0; i < 4; i++)
         client_free(waiting[i]);
+    tear_down();
+    PASS();
+}
+
+TEST an_idle_connection_makes_room_for_a_new_one(void)
+{
+    struct http_limits limits = http_limits_default;
+    struct client *clients[20];
+    limits.connections_max = 8;
+    ASSERT(set_up_with(&limits, &config));
+    for (int i = 0; i < 20; i++) {
+        clients[i] = client_with(GET("/x"));
+        ASSERT(gets(clients[i], "\"path\":\"/x\"", 1));
+        ASSERT(seen.server->connections <= 9);
+    }
+    ASSERT(run_until(is_closed, clients[0]));
+    for (int i = 0; i < 20; i++)
+        client_free(clients[i]);
     tear_down();
     PASS();
 }
@@ -690,7 +711,8 @@ SUITE(http)
     RUN_TEST(the_largest_head_is_served_each_time);
     RUN_TEST(slow_clients_are_dropped);
     RUN_TEST(a_deadline_does_not_end_a_request_that_waits_for_its_answer);
-    RUN_TEST(too_many_waiting_connections_get_503);
+    RUN_TEST(the_connection_that_waits_longest_gets_503_when_there_are_too_many);
+    RUN_TEST(an_idle_connection_makes_room_for_a_new_one);
     RUN_TEST(clients_that_leave_in_the_middle_leave_nothing_behind);
     RUN_TEST(running_out_of_descriptors_is_survived);
     RUN_TEST(a_stream_flows_as_it_is_written);

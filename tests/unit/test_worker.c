@@ -5,6 +5,7 @@
 #include "worker/api.h"
 #include "worker/arguments.h"
 #include "worker/methods.h"
+#include "worker/path.h"
 #include "worker/target.h"
 
 /* The tables. */
@@ -33,18 +34,33 @@ TEST every_example_is_accepted(void)
         const struct method_row *method = method_find(row->name);
         ASSERTm(row->path, method != NULL);
         CLEANUP_JSON json_t *example = json_loads(*row->example ? row->example : "{}", 0, NULL);
+        ASSERTm(row->path, path_fits(row->path, row->path, example));
         CLEANUP_JSON json_t *args = arguments_named(method, example, false, &err);
         ASSERTm(row->path, args != NULL);
     }
     PASS();
 }
 
-TEST no_two_api_routes_share_a_path(void)
+TEST no_two_api_routes_are_the_same(void)
 {
     for (const struct api_row *row = api_rows; row->method; row++) {
         for (const struct api_row *other = row + 1; other->method; other++)
-            ASSERTm(row->path, strcmp(row->path, other->path) != 0);
+            ASSERTm(row->path,
+                    strcmp(row->path, other->path) != 0 || strcmp(row->method, other->method) != 0);
     }
+    PASS();
+}
+
+TEST a_varying_segment_is_one_and_is_decoded(void)
+{
+    CLEANUP_JSON json_t *values = json_object();
+    ASSERT(path_fits("/a/{id}/b", "/a/x%2Fy/b", values));
+    ASSERT_STR_EQ("x/y", json_string_value(json_object_get(values, "id")));
+    ASSERT(path_fits("/a", "/a", NULL));
+    static const char *const others[] = {"/a//b",    "/a/x",     "/a/x/y/b", "/a/x/b/",
+                                         "/a/%zz/b", "/a/%00/b", "/a/%ff/b"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        ASSERTm(others[i], !path_fits("/a/{id}/b", others[i], values));
     PASS();
 }
 
@@ -70,7 +86,8 @@ SUITE(tables)
 {
     RUN_TEST(no_two_methods_share_a_name);
     RUN_TEST(every_example_is_accepted);
-    RUN_TEST(no_two_api_routes_share_a_path);
+    RUN_TEST(no_two_api_routes_are_the_same);
+    RUN_TEST(a_varying_segment_is_one_and_is_decoded);
     RUN_TEST(the_documentation_names_every_method_and_older_name);
 }
 

@@ -81,6 +81,11 @@ const struct buf *http_body(const struct http_request *request)
 {
     return &request->body;
 }
+bool http_whole(const struct http_request *request)
+{
+    return true;
+}
+
 bool http_wants_html(const struct http_request *request)
 {
     return request->html;

@@ -1,0 +1,263 @@
+/* `sandpit doctor`: whether this machine can run sandboxes, and what to do when it cannot. */
+#include "cli/doctor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "cli/commands.h"
+#include "cli/locator.h"
+#include "cli/options.h"
+#include "cli/state.h"
+#include "cli/text.h"
+#include "config/wrangler.h"
+#include "drivers/profile.h"
+
+/* The deadline leaves room for what comes before and after it: all is over within 5 s. */
+enum { DEADLINE_MS = 4000, DEFAULT_PORT = 8787, TEXT_BYTES_MAX = 1 << 20 };
+
+#define DOCS "docs/doctor.md#"
+
+/* --- How it looks ----------------------------------------------------------------------------- */
+
+static const struct {
+    const char *mark, *colour, *word;
+} marks[] = {
+    [MACHINE_NONE] = {"✓", "\033[32m", NULL},
+    [MACHINE_INFO] = {"i", "\033[36m", "info"},
+    [MACHINE_WARNING] = {"!", "\033[33m", "warning"},
+    [MACHINE_ERROR] = {"✗", "\033[31m", "error"},
+};
+
+static const char *const outcomes[] = {
+    [MACHINE_OK] = "ok",
+    [MACHINE_FINDING] = "finding",
+    [MACHINE_COULD_NOT_RUN] = "could-not-run",
+};
+
+struct counts {
+    int severity[MACHINE_ERROR + 1], could_not_run;
+};
+
+static struct counts count_results(const struct machine_result *results, size_t count)
+{
+    struct counts counts = {0};
+    for (size_t i = 0; i < count; i++) {
+        counts.severity[results[i].severity]++;
+        counts.could_not_run += results[i].outcome == MACHINE_COULD_NOT_RUN;
+    }
+    return counts;
+}
+
+int doctor_status(const struct machine_result *results, size_t count)
+{
+    struct counts counts = count_results(results, count);
+    if (counts.severity[MACHINE_ERROR] || counts.severity[MACHINE_WARNING])
+        return DOCTOR_FINDINGS;
+    return counts.could_not_run ? DOCTOR_COULD_NOT_RUN : DOCTOR_CLEAN;
+}
+
+static int add_check(struct buf *to, const struct machine_check *check,
+                     const struct machine_result *result, bool colours)
+{
+    bool unknown = result->outcome == MACHINE_COULD_NOT_RUN;
+    const char *mark = unknown ? "?" : marks[result->severity].mark;
+    const char *on = unknown ? "\033[33m" : marks[result->severity].colour;
+    int error = buf_addf(to, "%s%s%s %s: %s\n", colours ? on : "", mark, colours ? "\033[0m" : "",
+                         check->title, result->reason);
+    if (error == 0 && result->severity != MACHINE_NONE && *result->fix)
+        error = buf_addf(to, "    fix: %s\n", result->fix);
+    if (error == 0 && result->severity >= MACHINE_WARNING)
+        error = buf_addf(to, "    " DOCS "%s\n", check->id);
+    return error;
+}
+
+static int add_count(struct buf *to, bool *first, int count, const char *one, const char *many)
+{
+    if (count == 0)
+        return 0;
+    int error = buf_addf(to, "%s%d %s", *first ? "" : ", ", count, count == 1 ? one : many);
+    *first = false;
+    return error;
+}
+
+static int add_end(struct buf *to, const struct machine_result *results, size_t count)
+{
+    struct counts counts = count_results(results, count);
+    bool first = true;
+    if (doctor_status(results, count) == DOCTOR_CLEAN)
+        return buf_addf(to, "\nNothing is wrong with this machine.\n");
+    int error = buf_adds(to, "\n");
+    if (error == 0)
+        error = add_count(to, &first, counts.severity[MACHINE_ERROR], "error", "errors");
+    if (error == 0)
+        error = add_count(to, &first, counts.severity[MACHINE_WARNING], "warning", "warnings");
+    if (error == 0)
+        error = add_count(to, &first, counts.could_not_run, "check could not run",
+                          "checks could not run");
+    if (error == 0)
+        error = buf_adds(to, counts.severity[MACHINE_ERROR]
+                                 ? ": sandpit or its sandboxes will not start.\n"
+                             : counts.could_not_run ? ".\n"
+                                                    : ": sandboxes start.\n");
+    return error;
+}
+
+int doctor_text(struct buf *to, const struct machine_check *checks,
+                const struct machine_result *results, size_t count, bool colours)
+{
+    int error = 0;
+    for (size_t i = 0; i < count && error == 0; i++)
+        error = add_check(to, &checks[i], &results[i], colours);
+    return error ? error : add_end(to, results, count);
+}
+
+static json_t *check_json(const struct machine_check *check, const struct machine_result *result)
+{
+    char docs[128];
+    snprintf(docs, sizeof docs, DOCS "%s", check->id);
+    return json_pack("{s:s, s:s, s:s, s:s?, s:s, s:s?, s:s}", "id", check->id, "title",
+                     check->title, "result", outcomes[result->outcome], "severity",
+                     marks[result->severity].word, "reason", result->reason, "fix",
+                     *result->fix ? result->fix : NULL, "docs", docs);
+}
+
+json_t *doctor_json(const struct machine_check *checks, const struct machine_result *results,
+                    size_t count)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(list, check_json(&checks[i], &results[i]));
+    return json_pack("{s:b, s:o}", "ok", doctor_status(results, count) == DOCTOR_CLEAN, "checks",
+                     list);
+}
+
+/* --- The machine ------------------------------------------------------------------------------ */
+
+/* What the driver would show of this host tells which tools it would not. */
+static int missing_tools(const char *scratch, char *to, size_t size, struct error *err)
+{
+    static const char colon[] = ": ";
+    char dir[PATH_MAX];
+    struct profile profile = {0};
+    if (snprintf(dir, sizeof dir, "%s/profile", scratch) >= (int)sizeof dir || mkdir(dir, 0700) < 0)
+        return error_errno(err, errno, "make '%s'", dir);
+    int result = profile_build(&profile, dir, err);
+    const char *list = profile.missing ? strstr(profile.missing, colon) : NULL;
+    snprintf(to, size, "%s", result == 0 && list ? list + strlen(colon) : "");
+    profile_free(&profile);
+    return result;
+}
+
+struct settings {
+    const char *dir, *persist_to;
+    long port;
+    bool json;
+};
+
+static int parse(struct settings *settings, int argc, char **argv)
+{
+    *settings = (struct settings){.dir = ".", .port = DEFAULT_PORT};
+    const struct opt rows[] = {
+        OPT_FLAG("json", 0, &settings->json, "print the results as JSON"),
+        OPT_NUMBER("port", 'p', &settings->port, 1, 65535, "N",
+                   "the port that dev would listen on (default 8787)"),
+        OPT_TEXT("persist-to", 0, &settings->persist_to, "DIR", "where dev would keep state"),
+        OPT_END,
+    };
+    const struct opt_command command = {
+        .synopsis = "sandpit doctor [options] [DIR]",
+        .about = "Checks whether this machine can run the sandboxes of the project in DIR\n"
+                 "(default: here) and says how to repair what is wrong. It changes nothing.\n"
+                 "Exit status: 0 nothing is wrong, 1 errors or warnings, 2 it could not tell.",
+        .rows = rows,
+        .max = 1,
+    };
+    struct opt_rest rest;
+    int code = opt_parse(&command, argc, argv, &rest);
+    if (code == OPT_GO && rest.argument_count)
+        settings->dir = rest.arguments[0];
+    return code;
+}
+
+static const char *choose_state(const struct settings *settings, char to[PATH_MAX])
+{
+    struct project project = {0};
+    struct error err = {0};
+    int result = project_load(settings->dir, NULL, &project, &err);
+    if (result == 0)
+        result = state_choose(settings->persist_to, project.found ? project.dir : NULL, to,
+                              PATH_MAX, &err);
+    project_free(&project);
+    return result == 0 ? to : NULL;
+}
+
+static bool make_scratch(char *to, size_t size)
+{
+    const char *tmp = getenv("TMPDIR");
+    snprintf(to, size, "%s/sandpit-doctor-XXXXXX", tmp && *tmp == '/' ? tmp : "/tmp");
+    return mkdtemp(to) != NULL;
+}
+
+static void remove_scratch(const char *path)
+{
+    CLEANUP_FREE char *parent = strdup(path);
+    if (!parent)
+        return;
+    char *name = strrchr(parent, '/');
+    *name++ = '\0';
+    CLEANUP_FD int dir = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir >= 0)
+        locator_remove_tree(dir, name);
+}
+
+/* --- The command ------------------------------------------------------------------------------ */
+
+static int show(const struct settings *settings, const struct machine_result *results)
+{
+    const struct machine_check *checks = machine_checks;
+    if (settings->json) {
+        CLEANUP_JSON json_t *json = doctor_json(checks, results, machine_check_count);
+        text_json(json);
+    } else {
+        CLEANUP_BUF struct buf text = BUF_INIT(TEXT_BYTES_MAX);
+        if (doctor_text(&text, checks, results, machine_check_count, log_colours(STDOUT_FILENO)) <
+            0)
+            return DOCTOR_COULD_NOT_RUN;
+        fputs(buf_text(&text), stdout);
+    }
+    return fflush(stdout) == 0 ? doctor_status(results, machine_check_count) : DOCTOR_COULD_NOT_RUN;
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+    struct settings settings;
+    int code = parse(&settings, argc, argv);
+    if (code != OPT_GO)
+        return code;
+    char state[PATH_MAX], scratch[PATH_MAX];
+    struct machine machine = machine_here();
+    machine.port = (uint16_t)settings.port;
+    machine.state_dir = choose_state(&settings, state);
+    machine.locator = locator_check;
+    machine.missing_tools = missing_tools;
+    /* A signal waits until the scratch directory is gone again. */
+    sigset_t all, before;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before);
+    machine.scratch = make_scratch(scratch, sizeof scratch) ? scratch : NULL;
+    CLEANUP_FREE struct machine_result *results = calloc(machine_check_count, sizeof *results);
+    if (results)
+        machine_run(&machine, machine_checks, machine_check_count, results, DEADLINE_MS);
+    if (machine.scratch)
+        remove_scratch(machine.scratch);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return results ? show(&settings, results) : DOCTOR_COULD_NOT_RUN;
+}
