@@ -5,20 +5,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/heap.h"
+
 void buf_free(struct buf *buf)
 {
     free(buf->data);
     buf->data = NULL;
     buf->size = buf->capacity = 0;
+    buf->error = 0;
+}
+
+static char *fail(struct buf *buf, int number, int *error)
+{
+    buf->error = number;
+    if (error)
+        *error = number;
+    return NULL;
 }
 
 char *buf_reserve(struct buf *buf, size_t size, int *error)
 {
-    if (size > buf->max - buf->size) {
-        if (error)
-            *error = -EMSGSIZE;
-        return NULL;
-    }
+    if (buf->error)
+        return fail(buf, buf->error, error);
+    if (size > buf->max - buf->size)
+        return fail(buf, -EMSGSIZE, error);
     size_t need = buf->size + size + 1;
     if (need > buf->capacity) {
         size_t capacity = buf->capacity ? buf->capacity : 64;
@@ -28,9 +38,8 @@ char *buf_reserve(struct buf *buf, size_t size, int *error)
             capacity = buf->max + 1;
         char *data = realloc(buf->data, capacity);
         if (!data) {
-            if (error)
-                *error = -ENOMEM;
-            return NULL;
+            heap_refused();
+            return fail(buf, -ENOMEM, error);
         }
         buf->data = data;
         buf->capacity = capacity;
@@ -93,6 +102,7 @@ void buf_drop(struct buf *buf, size_t size)
         return;
     }
     memmove(buf->data, buf->data + size, buf->size - size);
+    buf->error = 0;
     buf->size -= size;
     buf->data[buf->size] = '\0';
 }
@@ -100,6 +110,7 @@ void buf_drop(struct buf *buf, size_t size)
 void buf_clear(struct buf *buf)
 {
     buf->size = 0;
+    buf->error = 0;
     if (buf->data)
         buf->data[0] = '\0';
 }
@@ -114,5 +125,6 @@ char *buf_steal(struct buf *buf)
     char *data = buf->data ? buf->data : calloc(1, 1);
     buf->data = NULL;
     buf->size = buf->capacity = 0;
+    buf->error = 0;
     return data;
 }

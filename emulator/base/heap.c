@@ -1,6 +1,8 @@
 #include "base/heap.h"
 
+#include <jansson.h>
 #include <malloc.h>
+#include <stdlib.h>
 
 enum {
     LARGE = 256 * 1024,
@@ -10,6 +12,25 @@ enum {
 
 static struct loop *heap_loop;
 static struct timer give_back;
+static unsigned long refusals;
+
+unsigned long heap_refusals(void)
+{
+    return refusals;
+}
+
+void heap_refused(void)
+{
+    refusals++;
+}
+
+static void *json_memory(size_t size)
+{
+    void *memory = malloc(size);
+    if (!memory)
+        heap_refused();
+    return memory;
+}
 
 static void trim(void *arg)
 {
@@ -20,6 +41,7 @@ void heap_setup(struct loop *loop)
 {
     mallopt(M_TRIM_THRESHOLD, KEPT);
     mallopt(M_MMAP_THRESHOLD, KEPT);
+    json_set_alloc_funcs(json_memory, free);
     heap_loop = loop;
     give_back = (struct timer){.fire = trim};
 }

@@ -13,4 +13,10 @@ void heap_setup(struct loop *loop);
 /* `size` bytes were used for something short-lived. Before heap_setup() this does nothing. */
 void heap_used(size_t size);
 
+/* How often memory was refused to a JSON value or a buffer. Those who build one go on without the
+ * part that there was no memory for, so that what they made is whole only if this did not change
+ * meanwhile. */
+unsigned long heap_refusals(void);
+void heap_refused(void);
+
 #endif

@@ -34,11 +34,13 @@ static enum log_level least = LOG_LOG;
 static enum log_format format_now = LOG_TEXT;
 static long long (*clock_now_ms)(void *arg);
 static void *clock_arg;
+static int terminal = -1; /* whether standard error is one, once that was asked */
 
 void log_setup(enum log_level level, enum log_format format)
 {
     least = level;
     format_now = format;
+    terminal = -1;
 }
 
 void log_set_clock(long long (*now_ms)(void *arg), void *arg)
@@ -60,6 +62,16 @@ bool log_enabled(enum log_level level)
     return level != LOG_NONE && level >= least;
 }
 
+/* The kernel is not asked again for each line. */
+static bool is_terminal(int fd)
+{
+    if (fd != STDERR_FILENO)
+        return isatty(fd);
+    if (terminal < 0)
+        terminal = isatty(fd);
+    return terminal;
+}
+
 bool log_colours(int fd)
 {
     const char *force = getenv("FORCE_COLOR");
@@ -69,7 +81,7 @@ bool log_colours(int fd)
     if (no && *no)
         return false;
     const char *term = getenv("TERM");
-    return isatty(fd) && !(term && strcmp(term, "dumb") == 0);
+    return is_terminal(fd) && !(term && strcmp(term, "dumb") == 0);
 }
 
 /* A line in the making, with room for what goes around the longest message. */
@@ -96,6 +108,10 @@ static void puts_line(struct line *line, const char *text)
 static int show(const char *at, int size, bool json, char to[8])
 {
     unsigned char c = (unsigned char)at[0];
+    if (c >= 0x20 && c < 0x7f && c != '"' && c != '\\') { /* most of them */
+        to[0] = (char)c;
+        return 1;
+    }
     if (size < 0)
         return snprintf(to, 8, "%s", REPLACEMENT);
     if (json && (c == '"' || c == '\\'))

@@ -36,8 +36,23 @@
          "Create the session again")                                                               \
     CODE(SESSION_TERMINATED, 410, "SessionTerminatedError", 410, "SESSION_TERMINATED",             \
          "The next call with this id starts a fresh shell; wrap `exit` in a subshell: (exit 1)")   \
+    CODE(CONTEXT_NOT_FOUND, 404, "ContextNotFoundError", 404, "CONTEXT_NOT_FOUND",                 \
+         "Contexts end with their container; create it again")                                     \
+    CODE(CODE_EXECUTION_ERROR, 500, "CodeExecutionError", 500, "CODE_EXECUTION_ERROR", NULL)       \
+    CODE(PYTHON_NOT_AVAILABLE, 501, "SandboxError", 500, NULL, NULL)                               \
     CODE(VALIDATION_FAILED, 400, "ValidationFailedError", 400, "VALIDATION_FAILED",                \
          "See context.validationErrors")                                                           \
+    CODE(INVALID_GIT_URL, 400, "InvalidGitUrlError", 400, "INVALID_GIT_URL", NULL)                 \
+    CODE(GIT_AUTH_FAILED, 401, "GitAuthenticationError", 401, "GIT_AUTH_FAILED",                   \
+         "Check the credentials in the URL")                                                       \
+    CODE(GIT_REPOSITORY_NOT_FOUND, 404, "GitRepositoryNotFoundError", 404,                         \
+         "GIT_REPOSITORY_NOT_FOUND", "Check the URL, and that you may read it")                    \
+    CODE(GIT_BRANCH_NOT_FOUND, 404, "GitBranchNotFoundError", 404, "GIT_BRANCH_NOT_FOUND",         \
+         "Check the name of the branch")                                                           \
+    CODE(GIT_NETWORK_ERROR, 502, "GitNetworkError", 502, "GIT_NETWORK_ERROR", NULL)                \
+    CODE(GIT_CLONE_FAILED, 500, "GitCloneError", 500, "GIT_CLONE_FAILED", NULL)                    \
+    CODE(GIT_CHECKOUT_FAILED, 500, "GitCheckoutError", 500, "GIT_CHECKOUT_FAILED", NULL)           \
+    CODE(GIT_OPERATION_FAILED, 500, "GitError", 500, "GIT_OPERATION_FAILED", NULL)                 \
     CODE(SECURITY_VALIDATION_FAILED, 500, "SandboxError", 500, NULL, NULL)                         \
     CODE(CONTAINER_UNAVAILABLE, 503, "ContainerUnavailableError", 503, "CONTAINER_UNAVAILABLE",    \
          "Try again shortly")                                                                      \

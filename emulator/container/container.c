@@ -28,6 +28,12 @@ const struct op container_ops[] = {
     {"mkdir", "POST", "/api/mkdir", op_mkdir, false},
     {"listFiles", "POST", "/api/list-files", op_list_files, false},
     {"exists", "POST", "/api/exists", op_exists, false},
+    {"interpreterHealth", "GET", "/api/interpreter/health", op_ping, false},
+    {"createContext", "POST", "/api/contexts", op_context_create, false},
+    {"listContexts", "GET", "/api/contexts", op_context_list, false},
+    {"deleteContext", "DELETE", "/api/contexts/{id}", op_context_delete, false},
+    {"executeCode", "POST", "/api/execute/code", op_execute_code, false},
+    {"gitCheckout", "POST", "/api/git/checkout", op_git_checkout, false},
     {NULL, NULL, NULL, NULL, false},
 };
 
@@ -61,16 +67,18 @@ static void container_free(struct container *container)
 
 void container_settle(struct container *container)
 {
-    if (!container->gone_why || container->asked || container->closed)
+    if (!container->gone || container->asked || container->closed)
         return;
     container->closed = container->lost = true;
     loop_disarm(container->loop, &container->stop_timer);
     while (container->jobs)
         job_interrupted(container->jobs);
     sessions_close(container);
+    interpreter_close(container);
     drains_close(container);
     if (container->events.gone)
-        container->events.gone(container->events.arg, container->gone_why);
+        container->events.gone(container->events.arg,
+                               container->gone_why ? container->gone_why : "gone");
     container_free(container);
 }
 
@@ -80,6 +88,7 @@ static void on_ready(void *arg, struct agent *agent)
 {
     struct container *container = arg;
     container->agent = agent;
+    interpreter_open(container);
     if (container->events.ready)
         container->events.ready(container->events.arg);
 }
@@ -96,15 +105,39 @@ static void on_exited(void *arg, int pid, const struct rt_exit *how)
     }
 }
 
+static void on_out_of_memory(void *arg, unsigned kills)
+{
+    struct container *container = arg;
+    if (kills <= container->kills)
+        return;
+    container->kills = kills;
+    container_note(container, "container.oom",
+                   json_pack("{s:i,s:I}", "kills", (int)kills, "memoryMiB",
+                             (json_int_t)(container->memory_bytes >> 20)));
+}
+
+unsigned container_kills(struct container *container)
+{
+    if (container->instance)
+        on_out_of_memory(container, instance_kills(container->instance));
+    return container->kills;
+}
+
+static void on_network(void *arg, enum network_state state, const char *why)
+{
+    struct container *container = arg;
+    if (container->events.network)
+        container->events.network(container->events.arg, state, why);
+}
+
 /* The agent may answer what it was asked only after this, with -EPIPE; container_settle() waits. */
 static void on_gone(void *arg, const char *why)
 {
     struct container *container = arg;
     container->lost = true;
     container->instance = NULL;
-    container->gone_why = strdup(why ? why : "gone");
-    if (!container->gone_why)
-        container->gone_why = calloc(1, 1);
+    container->gone = true;
+    container->gone_why = why ? strdup(why) : NULL;
     container_settle(container);
 }
 
@@ -139,15 +172,29 @@ struct container *container_start(struct loop *loop, struct clock *clock, struct
     container->jobs_last = &container->jobs;
     container->clock = clock;
     container->events = events;
+    container->git = spec->git;
+    container->memory_bytes = spec->limits.memory_bytes;
+    container->interpreter.lean = !spec->python;
     if (prepare(container, spec, driver) < 0) {
         error_errno(err, ENOMEM, "start container");
         container_free(container);
         return NULL;
     }
     struct instance_spec instance = {
-        .hostname = spec->hostname, .python = spec->python, .upper_bytes = spec->upper_bytes};
+        .hostname = spec->hostname,
+        .python = spec->python,
+        .upper_bytes = spec->upper_bytes,
+        .network = spec->network,
+        .limits = spec->limits,
+    };
     struct instance_events tell = {
-        .ready = on_ready, .exited = on_exited, .gone = on_gone, .arg = container};
+        .ready = on_ready,
+        .exited = on_exited,
+        .out_of_memory = on_out_of_memory,
+        .network = on_network,
+        .gone = on_gone,
+        .arg = container,
+    };
     container->instance = driver_start(driver, &instance, tell, err);
     if (!container->instance) {
         error_wrap(err, "start container");
@@ -224,7 +271,7 @@ json_t *container_describe(const struct container *container)
     for (const struct proc *proc = container->procs; proc; proc = proc->next)
         processes++;
     json_t *ids = sessions_ids(container);
-    processes -= (json_int_t)json_array_size(ids);
+    processes -= (json_int_t)(json_array_size(ids) + interpreter_processes(container));
     return json_pack("{s:o,s:I}", "sessions", ids, "processes", processes > 0 ? processes : 0);
 }
 

@@ -13,6 +13,7 @@
 #include "drivers/driver.h"
 
 struct container;
+struct git_settings;
 
 struct container_spec {
     const char *hostname;
@@ -20,6 +21,9 @@ struct container_spec {
     const json_t *env;   /* the class's and setEnvVars' variables for every process; or NULL */
     bool python;
     uint64_t upper_bytes;
+    enum instance_network network;
+    const struct git_settings *git; /* outlives the container; NULL = no clones */
+    struct instance_limits limits;
 };
 
 struct container_events {
@@ -28,8 +32,11 @@ struct container_events {
     /* The tree is gone. Calls in flight were answered with OPERATION_INTERRUPTED before. Called
      * exactly once; the container is freed afterwards. */
     void (*gone)(void *arg, const char *why);
-    /* Something worth an event: "session.created", "session.exited"…; data may be NULL (taken). */
+    /* Something worth an event: "session.created", "session.exited", "container.oom"…; data may be
+     * NULL (taken). */
     void (*note)(void *arg, const char *type, json_t *data);
+    /* Only for a container with a network, as the driver tells it; may be NULL. */
+    void (*network)(void *arg, enum network_state state, const char *why);
     void *arg;
 };
 

@@ -94,16 +94,16 @@ static int build_wrapper(const struct exec *exec, struct buf *to)
     add_exports(to, exec->env);
     buf_adds(to, "builtin eval \"$__c\"\n__s=$?\n");
     add_restores(to, exec->env);
-    int result = 0;
     if (exec->cwd) {
         buf_adds(to, "builtin cd -- \"$__d\" >/dev/null 2>&1\nelse builtin printf '%s\\n' ");
         CLEANUP_BUF struct buf text = BUF_INIT(WRAPPER_MAX);
         buf_addf(&text, "Failed to change directory to '%s'", exec->cwd);
         quote_word(to, buf_text(&text));
-        result = buf_adds(to, " >&2;fi;builtin unset -v __d");
+        buf_adds(to, " >&2;fi;builtin unset -v __d");
+        if (text.error)
+            return text.error;
     }
-    /* A buffer that was too small or not to be had has lost its end. */
-    return result < 0 ? result : buf_addc(to, '\n');
+    return buf_addc(to, '\n');
 }
 
 static bool needs_wrapper(const struct exec *exec)
@@ -172,11 +172,12 @@ static void exec_begin(struct job *job)
 {
     struct exec *exec = (struct exec *)job;
     CLEANUP_BUF struct buf wrapper = BUF_INIT(WRAPPER_MAX);
-    if (needs_wrapper(exec) && build_wrapper(exec, &wrapper) < 0) {
-        fail(exec, "the variables are larger than 16 MiB");
+    int result = needs_wrapper(exec) ? build_wrapper(exec, &wrapper) : 0;
+    if (result < 0) {
+        fail(exec, result == -ENOMEM ? strerror(ENOMEM) : "the variables are larger than 16 MiB");
         return;
     }
-    int result = session_feed(job->session, exec->command, wrapper.size ? buf_text(&wrapper) : NULL,
+    result = session_feed(job->session, exec->command, wrapper.size ? buf_text(&wrapper) : NULL,
                               &exec->fifos);
     if (result == -EPIPE && !job->retried)
         session_requeue(job->session, job);

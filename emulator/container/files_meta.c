@@ -113,13 +113,17 @@ void op_delete(struct container *container, struct call *call)
         file_submit(file);
 }
 
-/* exists: whatever goes wrong means that it does not. */
+/* exists: whatever goes wrong in the container means that it does not. */
 
 static void looked(void *arg, struct agent_answer *answer)
 {
     struct file_job *file = arg;
     if (job_lost(&file->job, answer))
         return;
+    if (answer->value == -ENOMEM || answer->value == -ENOBUFS) { /* it was not even asked */
+        job_error(&file->job, CODE_INTERNAL_ERROR, NULL, NULL, "%s", strerror(-answer->value));
+        return;
+    }
     job_result(&file->job,
                json_pack("{s:b,s:s,s:b,s:o}", "success", 1, "path", file->path, "exists",
                          answer->value >= 0, "timestamp", job_timestamp(&file->job)));

@@ -7,6 +7,7 @@
 
 #include "container/container.h"
 #include "container/environment.h"
+#include "container/interpreter.h"
 #include "drivers/agent.h"
 
 #define SESSION_DISABLED "__DISABLE_SESSION__"
@@ -31,14 +32,19 @@ struct container {
     struct container_events events;
     char *hostname;
     char *version;
+    const struct git_settings *git; /* or NULL: no clones */
     struct environment env;
     struct session *sessions;      /* in the order they were made */
     struct job *jobs, **jobs_last; /* oldest first */
     struct proc *procs;
     struct drain *drains; /* newest first */
     size_t drain_count;
-    int asked;      /* requests that the runtime has not answered yet */
-    char *gone_why; /* the tree is gone; the rest follows when asked is 0 */
+    struct interpreter interpreter;
+    int asked;             /* requests that the runtime has not answered yet */
+    uint64_t memory_bytes; /* its limit, 0 = none */
+    unsigned kills;        /* processes that the kernel ended for lack of memory */
+    bool gone;             /* the tree is gone; the rest follows when asked is 0 */
+    char *gone_why;        /* or NULL */
     bool stopping;
     bool lost;   /* the runtime does not answer any more */
     bool closed; /* every call is being answered with OPERATION_INTERRUPTED */
@@ -49,6 +55,8 @@ void container_add_proc(struct container *container, struct proc *proc);
 void container_drop_proc(struct container *container, struct proc *proc);
 /* Frees the container when its tree is gone and no answer can come any more. */
 void container_settle(struct container *container);
+/* Counts the processes that the kernel ended for lack of memory anew. */
+unsigned container_kills(struct container *container);
 void container_note(struct container *container, const char *type, json_t *data);
 
 /* Requests to the runtime. The callback always comes exactly once, perhaps before these return, and
@@ -90,6 +98,7 @@ struct job {
     struct job *queue_next;
     struct timer timer;
     int64_t timeout_ms; /* 0 = none */
+    unsigned kills;     /* container->kills when it began */
     bool retried;       /* it met a shell that was dying, and waits for another */
 };
 
@@ -146,5 +155,10 @@ void op_move(struct container *container, struct call *call);
 void op_mkdir(struct container *container, struct call *call);
 void op_list_files(struct container *container, struct call *call);
 void op_exists(struct container *container, struct call *call);
+void op_context_create(struct container *container, struct call *call);
+void op_context_list(struct container *container, struct call *call);
+void op_context_delete(struct container *container, struct call *call);
+void op_execute_code(struct container *container, struct call *call);
+void op_git_checkout(struct container *container, struct call *call);
 
 #endif

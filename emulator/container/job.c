@@ -17,6 +17,7 @@ void *job_new(struct container *container, struct call *call, const struct job_k
     }
     job->kind = kind;
     job->container = container;
+    job->kills = container->kills;
     job->call = call;
     job->args = json_incref((json_t *)call->args);
     job->link = container->jobs_last;
@@ -54,8 +55,33 @@ void job_leave_session(struct job *job)
     session_pump(session);
 }
 
+/* What may look like a process that ended by itself. The count is read anew only where something
+ * failed; a command that succeeded in spite of a kill is told when the kernel already told us. */
+static bool has_failed(const struct answer *answer)
+{
+    const json_t *exit_code = json_object_get(answer->body, "exitCode");
+    return answer->code != CODE_OK || json_integer_value(exit_code) != 0;
+}
+
+static void blame_memory(struct job *job, struct answer *answer)
+{
+    struct container *container = job->container;
+    unsigned kills = has_failed(answer) ? container_kills(container) : container->kills;
+    bool is_command = answer->code != CODE_OK || json_object_get(answer->body, "exitCode");
+    if (kills == job->kills || answer->hint || !is_command)
+        return;
+    if (asprintf(&answer->hint,
+                 "the container ran out of its %llu MiB of memory: the kernel ended %u process%s "
+                 "during this call",
+                 (unsigned long long)(container->memory_bytes >> 20), kills - job->kills,
+                 kills - job->kills == 1 ? "" : "es") < 0)
+        answer->hint = NULL;
+}
+
 void job_finish(struct job *job, struct answer *answer)
 {
+    if (job->call)
+        blame_memory(job, answer);
     struct call *call = steal_pointer(&job->call);
     job_end(job);
     if (call)
@@ -114,8 +140,13 @@ json_t *job_interrupted_context(const char *op)
 
 void job_interrupted(struct job *job)
 {
-    job_error(job, CODE_OPERATION_INTERRUPTED, NULL, job_interrupted_context(job->kind->op), "%s",
-              interrupted_text);
+    struct container *container = job->container;
+    char memory[64] = "";
+    if (!container->stopping && container_kills(container) > job->kills)
+        snprintf(memory, sizeof memory, ": it ran out of its %llu MiB of memory",
+                 (unsigned long long)(container->memory_bytes >> 20));
+    job_error(job, CODE_OPERATION_INTERRUPTED, NULL, job_interrupted_context(job->kind->op), "%s%s",
+              interrupted_text, memory);
 }
 
 bool job_lost(struct job *job, const struct agent_answer *answer)

@@ -35,8 +35,10 @@ static void keep(struct output *output, const char *data, size_t size)
 static long take_once(struct output *output, size_t most)
 {
     long got = read(output->fd, piece, most < sizeof piece ? most : sizeof piece);
-    if (got < 0)
+    if (got < 0) {
+        output->broken |= errno != EAGAIN && errno != EINTR;
         return -errno;
+    }
     keep(output, piece, (size_t)got);
     return got;
 }
@@ -110,7 +112,7 @@ json_t *output_json(struct output *output, bool session)
     if (!output->overflow)
         result = jsonstr_clean(&clean, buf_text(&output->data), output->data.size, session);
     buf_free(&output->data);
-    if (output->overflow || result < 0)
+    if (output->overflow || output->broken || result < 0)
         return NULL;
     size_t size = clean.size;
     if (session && size > 0 && clean.data[size - 1] == '\n')

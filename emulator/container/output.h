@@ -22,6 +22,7 @@ struct output {
     void *arg;
     struct buf data;
     bool overflow; /* more than the maximum came; `data` is empty */
+    bool broken;   /* it could not be read; so `data` may lack something */
     bool ended;    /* no process holds the other end any more */
 };
 #define OUTPUT_INIT ((struct output){.fd = -1, .watch = {.fd = -1}})
@@ -40,7 +41,7 @@ void output_drain(struct output *output);
 void output_let_go(struct output *output, struct container *container);
 void output_close(struct output *output);
 /* The text as a JSON string, the buffer freed. In a session NUL bytes and one final newline are
- * dropped. NULL when it is too large or memory is short. */
+ * dropped. NULL when it is too large, could not be read or memory is short. */
 json_t *output_json(struct output *output, bool session);
 
 void drains_close(struct container *container);

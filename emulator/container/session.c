@@ -299,6 +299,13 @@ void session_move_queue(struct session *from)
 static void kill_overdue(void *arg)
 {
     struct session *session = arg;
+    /* Again and again, because the request itself may fail; the end of the shell disarms it. */
+    loop_arm(session->container->loop, &session->kill_timer, MS_NS(KILL_GRACE_MS));
+    /* An idle shell ends without its input, and needs no request for that. Not the first time: its
+     * children would be orphans before the kill finds them by their parents. */
+    if (session->kill_asked)
+        close_fd(&session->input);
+    session->kill_asked = true;
     ask_signal(session->container, session->shell.pid, SIGKILL, RT_SIGNAL_TREE, NULL, NULL);
 }
 

@@ -22,17 +22,20 @@ struct session {
     char *id;
     int64_t timeout_ms; /* for commands that name none; 0 = none */
     struct proc shell;
-    int input, status, command; /* descriptors; see the recipe in session.c */
+    int input, status, command; /* descriptors; see the recipe in shell.c */
+    size_t command_size;        /* of what was last written to `command` */
     struct watch status_watch;
     char line[8]; /* of the status pipe, up to its newline */
     size_t line_size;
     struct fifos fifos;
     bool has_fifos, fetching;
     bool pumping;
-    bool dead;     /* the shell has ended */
-    bool broken;   /* it does not read any more, and its end is about to be told */
-    bool starting; /* inside session_new() */
-    bool used;     /* a job has begun */
+    bool dead;       /* the shell has ended */
+    bool broken;     /* it does not read any more, and its end is about to be told */
+    bool starting;   /* inside session_new() */
+    bool used;       /* a job has begun */
+    bool kill_asked; /* of the runtime, at least once */
+    bool primed;     /* the shell knows what is the same for each command */
     int start_error;
     struct job *creator; /* to be told when the shell runs */
     struct job *running; /* holds the shell */

@@ -12,7 +12,7 @@
 #include "base/journal.h"
 #include "container/session.h"
 
-enum { STATUS_FD = 8, COMMAND_FD = 9 };
+enum { STATUS_FD = 8, COMMAND_FD = 9, COMMAND_KEPT = 4096 };
 
 /* The pair of FIFOs. */
 
@@ -62,18 +62,24 @@ void session_give_back(struct session *session, const struct fifos *fifos, bool 
  * cd, export and functions stay. The status is echoed by a line of its own: an expansion error such
  * as $((1/0)) makes bash drop the rest of the line it is on. */
 
-#define READ_FIELD(name) "IFS= builtin read -r -d '' -u 9 " name ";"
-#define WHERE "</dev/null >" RT_FIFO_DIR "/%d.1 2>" RT_FIFO_DIR "/%d.2 8>&- 9<&-\n"
+#define READ_FIELD(name) "IFS= builtin read -r -d \"\" -u 9 " name ";"
+#define WHERE "</dev/null >\"" RT_FIFO_DIR "/$__n.1\" 2>\"" RT_FIFO_DIR "/$__n.2\" 8>&- 9<&-"
 
-static const char plain_line[] =
-    READ_FIELD("__c") "{ builtin eval \"$__c\";}" WHERE "builtin echo $?>&8\n";
-static const char wrapped_line[] = READ_FIELD("__c")
-    READ_FIELD("__w") "__s=1;{ builtin eval \"$__w\";}" WHERE "builtin echo $__s>&8\n";
+/* bash reads a pipe one byte at a time, so what is the same each time is said once. */
+static const char first_line[] =
+    "builtin readonly __r='" READ_FIELD("__c") "{ builtin eval \"$__c\";}" WHERE "'\n";
+static const char plain_line[] = "%s__n=%d;builtin eval \"$__r\"\nbuiltin echo $?>&8\n";
+static const char wrapped_line[] = "%s__n=%d;" READ_FIELD("__c")
+    READ_FIELD("__w") "__s=1;{ builtin eval \"$__w\";}" WHERE "\nbuiltin echo $__s>&8\n";
 
-/* The shell shares the position, so it is set and never moved by writing. */
-static int write_fields(int fd, const char *command, const char *wrapper)
+/* The shell shares the position, so it is set and never moved by writing. It reads up to the last
+ * NUL: what an earlier command left behind that is only given back when it is much. */
+static int write_fields(struct session *session, const char *command, const char *wrapper)
 {
-    if (ftruncate(fd, 0) < 0 || lseek(fd, 0, SEEK_SET) < 0)
+    int fd = session->command;
+    if (session->command_size > COMMAND_KEPT && ftruncate(fd, 0) < 0)
+        return -errno;
+    if (lseek(fd, 0, SEEK_SET) < 0)
         return -errno;
     struct iovec fields[2] = {{(char *)command, strlen(command) + 1}};
     if (wrapper)
@@ -89,6 +95,7 @@ static int write_fields(int fd, const char *command, const char *wrapper)
             from += put;
             offset += (size_t)put;
             left -= (size_t)put;
+            session->command_size = offset;
         }
     }
     return 0;
@@ -97,15 +104,16 @@ static int write_fields(int fd, const char *command, const char *wrapper)
 int session_feed(struct session *session, const char *command, const char *wrapper,
                  struct fifos *fifos)
 {
-    int result = write_fields(session->command, command, wrapper);
+    int result = write_fields(session, command, wrapper);
     if (result < 0)
         return result;
     char line[512];
-    int number = session->fifos.number;
-    int size = snprintf(line, sizeof line, wrapper ? wrapped_line : plain_line, number, number);
+    int size = snprintf(line, sizeof line, wrapper ? wrapped_line : plain_line,
+                        session->primed ? "" : first_line, session->fifos.number);
     /* Shorter than PIPE_BUF: all of it or nothing. */
     if (write(session->input, line, (size_t)size) < 0)
         return -errno;
+    session->primed = true;
     session->line_size = 0;
     *fifos = session->fifos;
     session->has_fifos = false;
@@ -235,9 +243,14 @@ static void shell_spawned(void *arg, struct agent_answer *answer)
     session->input = steal_fd(&answer->fds[0]);
     session->status = steal_fd(&answer->fds[1]);
     session->command = steal_fd(&answer->fds[2]);
-    container_add_proc(container, &session->shell);
     session->status_watch = (struct watch){.ready = status_ready, .arg = session, .fd = -1};
-    loop_watch(container->loop, &session->status_watch, session->status, EPOLLIN);
+    int error = loop_watch(container->loop, &session->status_watch, session->status, EPOLLIN);
+    if (error < 0) { /* nobody would hear it; without its input it ends by itself */
+        session->shell.pid = 0;
+        shell_failed(session, error);
+        return;
+    }
+    container_add_proc(container, &session->shell);
     container_note(container, "session.created", json_pack("{s:s}", "sessionId", session->id));
     session_fetch_fifos(session);
     struct job *creator = session->creator;

@@ -8,6 +8,7 @@
 #include "worker/arguments.h"
 #include "worker/nearest.h"
 #include "worker/parts.h"
+#include "worker/path.h"
 #include "worker/worker_call.h"
 
 static json_t *shape_success(json_t *result, const json_t *args, int64_t duration_ms)
@@ -35,6 +36,12 @@ static json_t *shape_session(json_t *result, const json_t *args, int64_t duratio
     if (!id)
         id = json_object_get(args, "id");
     return json_pack("{s:b, s:O*}", "success", 1, "sessionId", id);
+}
+
+static json_t *shape_context_deleted(json_t *result, const json_t *args, int64_t duration_ms)
+{
+    json_decref(result);
+    return json_pack("{s:b, s:O*}", "success", 1, "contextId", json_object_get(args, "contextId"));
 }
 
 /* A command may come as a list of words. */
@@ -81,7 +88,8 @@ const struct api_row api_rows[] = {
      .path = "/api/execute",
      .name = "exec",
      .example = "{\"command\": \"ls -la\"}",
-     .result = "{success, exitCode, stdout, stderr, command, duration, timestamp, sessionId?}",
+     .result =
+         "{success, exitCode, stdout, stderr, command, duration, timestamp, sessionId?, hint?}",
      .prepare = join_command},
     {.method = "POST",
      .path = "/api/file/read",
@@ -134,11 +142,42 @@ const struct api_row api_rows[] = {
      .example = "{\"path\": \"/workspace\", \"options\": {\"recursive\": true}}",
      .result = "{success, path, files, count, timestamp}"},
     {.method = "POST",
+     .path = "/api/git/clone",
+     .name = "gitCheckout",
+     .example = "{\"repoUrl\": \"https://github.com/octocat/Hello-World\"}",
+     .result = "{success, repoUrl, branch, targetDir, timestamp}"},
+    {.method = "POST",
      .path = "/api/env/set",
      .name = "setEnvVars",
      .example = "{\"envVars\": {\"DEBUG\": \"1\"}}",
      .result = "{success}",
      .shape = shape_success},
+    {.method = "POST",
+     .path = "/api/code/context/create",
+     .name = "createCodeContext",
+     .example = "{\"language\": \"javascript\"}",
+     .result = "{id, language, cwd, createdAt, lastUsed}"},
+    {.method = "GET",
+     .path = "/api/code/context/list",
+     .name = "listCodeContexts",
+     .example = "",
+     .result = "[{id, language, cwd, createdAt, lastUsed}]"},
+    {.method = "DELETE",
+     .path = "/api/code/context/{contextId}",
+     .name = "deleteCodeContext",
+     .example = "",
+     .result = "{success, contextId}",
+     .shape = shape_context_deleted},
+    {.method = "POST",
+     .path = "/api/code/execute",
+     .name = "runCode",
+     .example = "{\"code\": \"1 + 1\", \"options\": {\"language\": \"python\"}}",
+     .result = "{code, logs, error?, results}"},
+    {.method = "POST",
+     .path = "/api/code/execute/stream",
+     .name = "runCodeStream",
+     .example = "{\"code\": \"1 + 1\"}",
+     .result = "server-sent events"},
     {.method = "POST",
      .path = "/cleanup",
      .name = "destroy",
@@ -153,14 +192,20 @@ const struct api_row api_rows[] = {
      .shape = shape_stopped},
     {0}};
 
-/* The row of a path whatever the method, so that a wrong method can be told from a wrong path. */
-static const struct api_row *find_path(const char *path)
+/* The row of a path, if not with this method then with another, so that a wrong method can be told
+ * from a wrong path. */
+static const struct api_row *find_row(const char *method, const char *path)
 {
+    const struct api_row *other = NULL;
     for (const struct api_row *row = api_rows; row->method; row++) {
-        if (strcmp(row->path, path) == 0)
+        if (!path_fits(row->path, path, NULL))
+            continue;
+        if (strcmp(row->method, method) == 0)
             return row;
+        if (!other)
+            other = row;
     }
-    return NULL;
+    return other;
 }
 
 static void reply_no_route(struct http_request *request)
@@ -172,7 +217,7 @@ static void reply_no_route(struct http_request *request)
     char hint[160];
     if (nearest.best)
         snprintf(hint, sizeof hint, "Did you mean %s %s? All routes are in docs/api.md",
-                 find_path(nearest.best)->method, nearest.best);
+                 find_row("", nearest.best)->method, nearest.best);
     else
         snprintf(hint, sizeof hint,
                  "All routes are in docs/api.md; POST /sandbox/{id}/{method} calls SDK methods");
@@ -211,6 +256,7 @@ static json_t *read_arguments(struct http_request *request, const struct api_row
                       "The body must be a JSON object");
         return NULL;
     }
+    path_fits(row->path, http_path(request), body->json);
     if (row->prepare)
         row->prepare(body->json);
     struct error err = {0};
@@ -222,7 +268,7 @@ static json_t *read_arguments(struct http_request *request, const struct api_row
 
 void api_route(struct worker *worker, struct http_request *request)
 {
-    const struct api_row *row = find_path(http_path(request));
+    const struct api_row *row = find_row(http_method(request), http_path(request));
     if (!row) {
         reply_no_route(request);
         return;

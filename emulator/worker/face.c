@@ -6,13 +6,14 @@
 
 #include "base/cleanup.h"
 #include "worker/parts.h"
+#include "worker/path.h"
 #include "worker/worker_call.h"
 
 static const struct op *find_op(struct http_request *request)
 {
     for (const struct op *op = container_ops; op->name; op++) {
         if (strcmp(op->method, http_method(request)) == 0 &&
-            strcmp(op->path, http_path(request)) == 0)
+            path_fits(op->path, http_path(request), NULL))
             return op;
     }
     return NULL;
@@ -63,7 +64,7 @@ static bool op_is(const struct op *op, const char *path)
 static json_t *read_object(struct worker *worker, struct http_request *request, const struct op *op,
                            struct body *body)
 {
-    if (strcmp(op->method, "GET") == 0)
+    if (strcmp(op->method, "GET") == 0 || strcmp(op->method, "DELETE") == 0)
         return json_object();
     int result = body_read(body, request, op->takes_content ? "content" : NULL, -1);
     if (result > 0 && json_is_object(body->json))
@@ -89,10 +90,11 @@ static void run(struct worker *worker, struct http_request *request, const struc
     json_t *args = read_object(worker, request, op, &body);
     if (!args)
         return;
-    if (op_is(op, "/api/execute"))
+    path_fits(op->path, http_path(request), args);
+    if (op_is(op, "/api/execute") || op_is(op, "/api/git/checkout"))
         add_session(request, args);
-    struct worker_call *call =
-        worker_call_new(request, worker->config.clock, FACE_CONTAINER, args, &body);
+    enum face face = op_is(op, "/api/execute/code") ? FACE_CODE : FACE_CONTAINER;
+    struct worker_call *call = worker_call_new(request, worker->config.clock, face, args, &body);
     if (call)
         worker_call_op(call, object, op);
 }

@@ -36,6 +36,28 @@ static const struct option_row list_options[] = {
     SESSION_OPTIONS,
     {0}};
 
+static const struct option_row git_options[] = {
+    {"branch", ARG_STRING, NULL, "branch or tag to check out"},
+    {"targetDir", ARG_STRING, NULL, "where to; `/workspace/` and the repository's name without it"},
+    {"depth", ARG_NUMBER, NULL, "how many commits of its history"},
+    {"cloneTimeoutMs", ARG_NUMBER, "timeoutMs", "milliseconds after which it fails; 600,000"},
+    SESSION_OPTIONS,
+    {0}};
+
+static const struct option_row context_options[] = {
+    {"language", ARG_STRING, NULL, "`python`, `javascript` or `typescript`; Python without it"},
+    {"cwd", ARG_STRING, NULL, "where its code starts; `/workspace` without it"},
+    {"envVars", ARG_VARIABLES, NULL, "variables of its process"},
+    {"timeout", ARG_NUMBER, NULL, "accepted and not used, as in the original"},
+    {0}};
+
+static const struct option_row code_options[] = {
+    {"context", ARG_OBJECT, NULL, "what `createCodeContext` gave; else the language's default one"},
+    {"language", ARG_STRING, NULL, "`python`, `javascript` or `typescript`; Python without it"},
+    {"envVars", ARG_VARIABLES, NULL, "accepted and not used, as in the original"},
+    {"timeout", ARG_NUMBER, NULL, "accepted and not used, as in the original"},
+    {0}};
+
 static const struct option_row create_session_options[] = {
     {"id", ARG_STRING, NULL, "id of the new session; one is made up without it"},
     {"env", ARG_OBJECT, NULL, "variables of its shell; values that are not strings are dropped"},
@@ -83,7 +105,8 @@ const struct method_row method_rows[] = {
      .shape = shape_exec,
      .what = "Runs a command and waits for its end. A command that fails is a result with its exit "
              "code, not an error.",
-     .result = "{success, exitCode, stdout, stderr, command, duration, timestamp, sessionId?}",
+     .result =
+         "{success, exitCode, stdout, stderr, command, duration, timestamp, sessionId?, hint?}",
      .example = "[\"ls -la\", {\"cwd\": \"/workspace\", \"timeout\": 5000}]"},
     {.name = "writeFile",
      .kind = METHOD_OP,
@@ -169,6 +192,56 @@ const struct method_row method_rows[] = {
      .what = "Says whether a path exists. The result is an object, so test its `exists`.",
      .result = "{success, path, exists, timestamp}",
      .example = "[\"/workspace/app.py\"]"},
+    {.name = "gitCheckout",
+     .kind = METHOD_OBJECT,
+     .target = "gitCheckout",
+     .in_session = true,
+     .params = {{"repoUrl", ARG_STRING, true,
+                 "http, https, git, ssh or host:path; a path or file:// is inside the sandbox"},
+                {"options", ARG_SESSION, false, "see below; or only the target directory",
+                 "targetDir", git_options}},
+     .what = "Clones a repository.",
+     .result = "{success, repoUrl, branch, targetDir, timestamp}",
+     .example = "[\"https://github.com/octocat/Hello-World\", {\"branch\": \"master\", "
+                "\"depth\": 1}]"},
+    {.name = "runCode",
+     .kind = METHOD_OBJECT,
+     .target = "runCode",
+     .params = {{"code", ARG_STRING, true, "what to run; the last expression is its result"},
+                {"options", ARG_OPTIONS, false, "see below", NULL, code_options}},
+     .what = "Runs code in a context of the code interpreter, which keeps variables for later "
+             "runs. An exception is a result with `error`.",
+     .result = "{code, logs: {stdout, stderr}, error?: {name, message, traceback}, results: "
+               "[{text?, html?, png?, jpeg?, svg?, latex?, markdown?, javascript?, json?}]}",
+     .example = "[\"x = 20\\nx + 1\", {\"language\": \"python\"}]"},
+    {.name = "runCodeStream",
+     .kind = METHOD_OBJECT,
+     .target = "runCodeStream",
+     .params = {{"code", ARG_STRING, true, "what to run"},
+                {"options", ARG_OPTIONS, false, "see below", NULL, code_options}},
+     .what = "The same as events, which come when the code is done.",
+     .result = "server-sent events: stdout?, stderr?, result…, then execution_complete or error",
+     .example = "[\"console.log(1); [1, 2]\", {\"language\": \"javascript\"}]"},
+    {.name = "createCodeContext",
+     .kind = METHOD_OBJECT,
+     .target = "createCodeContext",
+     .params = {{"options", ARG_OPTIONS, false, "see below", NULL, context_options}},
+     .what = "Makes a context: one process with variables of its own.",
+     .result = "{id, language, cwd, createdAt, lastUsed}",
+     .example = "[{\"language\": \"javascript\"}]"},
+    {.name = "listCodeContexts",
+     .kind = METHOD_OBJECT,
+     .target = "listCodeContexts",
+     .what = "Lists the contexts.",
+     .result = "[{id, language, cwd, createdAt, lastUsed}]",
+     .example = "[]"},
+    {.name = "deleteCodeContext",
+     .kind = METHOD_OBJECT,
+     .target = "deleteCodeContext",
+     .params = {{"contextId", ARG_STRING, true, "its `id`"}},
+     .what = "Ends a context and what runs in it.",
+     .result = "{success, contextId, timestamp}",
+     .example = "[\"6f1c0a52-30c5-4a8e-9d0e-6a7c4d8e5b10\"]"},
     {.name = "createSession",
      .kind = METHOD_OBJECT,
      .target = "createSession",

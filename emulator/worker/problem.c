@@ -127,6 +127,18 @@ static void reply_container(struct http_request *request, const struct clock *cl
     reply(request, status, body);
 }
 
+/* The SDK reads `message`, which the original does not send here. */
+static void reply_code(struct http_request *request, struct answer *answer)
+{
+    const struct code_row *row = code_row(answer->code);
+    json_t *body = json_object();
+    set_text(body, "error", message_of(answer));
+    set_text(body, "code", row->name);
+    json_object_set_new(body, "details", take_context(answer));
+    set_text(body, "message", message_of(answer));
+    reply(request, row->status, body);
+}
+
 void problem_answer(struct http_request *request, enum face face, const struct clock *clock,
                     struct answer *answer)
 {
@@ -136,6 +148,9 @@ void problem_answer(struct http_request *request, enum face face, const struct c
         return;
     case FACE_API:
         reply_api(request, answer);
+        return;
+    case FACE_CODE:
+        reply_code(request, answer);
         return;
     case FACE_CONTAINER:
         break;

@@ -13,6 +13,7 @@ enum face {
     FACE_METHOD,    /* /sandbox/{id}/{method}: the container's status, all there is to say */
     FACE_API,       /* /api/…: status and code by the SDK's error class */
     FACE_CONTAINER, /* the container's own error object */
+    FACE_CODE,      /* the container's, for /api/execute/code, whose errors look different */
 };
 
 /* What an operation answered, when that is an error. May take answer->body. */

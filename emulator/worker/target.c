@@ -111,7 +111,11 @@ int target_from_headers(struct target *target, struct http_request *request,
         return -EINVAL;
     }
     target->id = strdup(id);
-    if (!target->id || read_session(target, request) < 0 || read_options(target, request) < 0)
+    if (!target->id) {
+        problem_reply(request, 500, "INTERNAL_ERROR", NULL, NULL, "Out of memory");
+        return -ENOMEM;
+    }
+    if (read_session(target, request) < 0 || read_options(target, request) < 0)
         return -EINVAL;
     /* The type is a short name for a class, when the project has such a class. */
     const char *type = http_header(request, "X-Sandbox-Type");
@@ -134,6 +138,18 @@ int target_check(const struct target *target, struct http_request *request)
     return -EINVAL;
 }
 
+/* What the state directory refused. 503 makes the SDK try again by itself. */
+static void reply_storage(struct http_request *request, const struct error *err)
+{
+    if (err->code == EBUSY)
+        problem_reply(request, 503, "CONTAINER_UNAVAILABLE", NULL,
+                      "Another program writes to this database; end it", "%s", err->text);
+    else
+        problem_reply(request, 500, "INTERNAL_ERROR", NULL,
+                      err->code == ENOSPC ? "Free space where the state directory is" : NULL, "%s",
+                      err->text);
+}
+
 static void reply_no_object(const struct target *target, struct http_request *request,
                             const struct error *err)
 {
@@ -142,7 +158,7 @@ static void reply_no_object(const struct target *target, struct http_request *re
                       "Classes come from containers[].class_name in the Wrangler configuration",
                       "Class '%.100s' not found", target->class_name ? target->class_name : "");
     else
-        problem_reply(request, 500, "INTERNAL_ERROR", NULL, NULL, "%s", err->text);
+        reply_storage(request, err);
 }
 
 struct object *target_object(const struct target *target, struct http_request *request,
@@ -161,7 +177,7 @@ struct object *target_object(const struct target *target, struct http_request *r
         problem_reply(request, 400, "VALIDATION_FAILED", NULL,
                       "sleepAfter is 30s, 10m, 1h or a number of seconds", "%s", err.text);
     else if (result < 0)
-        problem_reply(request, 500, "INTERNAL_ERROR", NULL, NULL, "%s", err.text);
+        reply_storage(request, &err);
     return result < 0 ? NULL : object;
 }
 

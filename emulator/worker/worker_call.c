@@ -60,6 +60,9 @@ static void reply_answer(struct worker_call *call, struct answer *answer)
         int64_t passed_ms = (loop_now_ns() - call->started_ns) / 1000000;
         if (call->shape)
             answer->body = call->shape(answer->body, call->args, passed_ms);
+        /* The container's own face keeps to the original's fields. */
+        if (answer->hint && call->face != FACE_CONTAINER && json_is_object(answer->body))
+            json_object_set_new(answer->body, "hint", json_text(answer->hint));
         reply_result(call, answer);
     }
 }
@@ -117,8 +120,8 @@ static bool is_blank(const char *text)
     return *text == '\0';
 }
 
-/* Settles which session an SDK call runs in; false after a blank id was refused, as the SDK does,
- * with an Error that has no code. */
+/* Settles which session an SDK call runs in; false after an error was answered. A blank id is
+ * refused as the SDK does, with an Error that has no code. */
 static bool choose_session(struct worker_call *call, const struct method_row *row,
                            const struct target *target, struct object *object)
 {
@@ -129,14 +132,19 @@ static bool choose_session(struct worker_call *call, const struct method_row *ro
         per_call = json_is_true(wanted);
     json_object_del(args, "enableDefaultSession");
     const char *session = json_string_value(json_object_get(args, "sessionId"));
-    if (!session && target->session) {
-        json_object_set_new(args, "sessionId", json_text(target->session));
-    } else if (!session && row->in_session) {
-        const char *id = object_default_session(object, per_call);
-        json_object_set_new(args, "sessionId", json_text(id));
-    } else if (session && is_blank(session)) {
+    const char *chosen = NULL;
+    if (!session && target->session)
+        chosen = target->session;
+    else if (!session && row->in_session)
+        chosen = object_default_session(object, per_call);
+    if (session && is_blank(session)) {
         call_error(&call->call, CODE_PLAIN_ERROR, NULL, NULL,
                    "sessionId must not be empty or whitespace");
+        return false;
+    }
+    /* Without it the call would run somewhere else. */
+    if (chosen && json_object_set_new(args, "sessionId", json_text(chosen)) < 0) {
+        call_error(&call->call, CODE_INTERNAL_ERROR, NULL, NULL, "Out of memory");
         return false;
     }
     return true;
@@ -155,7 +163,11 @@ void worker_call_row(struct http_request *request, const struct worker_config *c
                      enum face face, const struct method_row *row, const struct target *target,
                      json_t *args, struct body *body, shape_function *shape)
 {
-    struct object *object = target_object(target, request, config->objects);
+    struct object *object = NULL;
+    if (http_whole(request))
+        object = target_object(target, request, config->objects);
+    else /* an option may be missing among the arguments */
+        problem_reply(request, 500, "INTERNAL_ERROR", NULL, NULL, "Out of memory");
     if (!object) {
         json_decref(args);
         return;

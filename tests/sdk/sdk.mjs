@@ -97,6 +97,41 @@ test("file errors become the SDK's classes", async () => {
   await assert.rejects(client.files.readFile("/workspace/large", "s1"), named("FileTooLargeError"));
 });
 
+test("a clone and its failures are the SDK's", async () => {
+  await client.commands.execute(
+    "git init -q -b trunk /workspace/origin && cd /workspace/origin && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m a", "s1");
+  const result = await client.git.checkout("file:///workspace/origin", "s1", { targetDir: "/workspace/cloned" });
+  assert.equal(result.branch, "trunk");
+  assert.equal(result.targetDir, "/workspace/cloned");
+  await assert.rejects(client.git.checkout("/workspace/nothing", "s1"), named("GitError"));
+});
+
 test("the container is the version that the SDK line expects", async () => {
   assert.match(await client.utils.getVersion(), /^0\.12\./);
+});
+
+test("code runs in contexts, and its events reach the callbacks", async () => {
+  const context = await client.interpreter.createCodeContext({ language: "javascript", cwd: "/tmp" });
+  assert.equal(context.language, "javascript");
+  assert.ok(context.createdAt instanceof Date);
+  const seen = { stdout: [], stderr: [], results: [], errors: [] };
+  const run = (code) =>
+    client.interpreter.runCodeStream(context.id, code, "javascript", {
+      onStdout: (output) => seen.stdout.push(output.text),
+      onStderr: (output) => seen.stderr.push(output.text),
+      onResult: (result) => seen.results.push(result),
+      onError: (error) => seen.errors.push(error),
+    });
+  await run('console.log("hi"); console.error("e"); const x = await Promise.resolve(20); x + 1');
+  await run("({ y: x, cwd: process.cwd() })");
+  await run('throw new Error("boom")');
+  assert.deepEqual(seen.stdout, ["hi\n"]);
+  assert.equal(seen.stderr[0], "e\n");
+  assert.equal(seen.results[0].text, "21");
+  assert.deepEqual(seen.results[1].json, { y: 20, cwd: "/tmp" });
+  assert.match(seen.errors[0].message, /^Error: boom/);
+  assert.ok((await client.interpreter.listCodeContexts()).some(({ id }) => id === context.id));
+  await client.interpreter.deleteCodeContext(context.id);
+  await assert.rejects(client.interpreter.deleteCodeContext(context.id), named("ContextNotFoundError"));
+  await assert.rejects(run("1"), (error) => named("ContextNotFoundError")(error) && /not found/.test(error.message));
 });
