@@ -12,26 +12,9 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/process.h"
 
 enum { ENTRY_BYTES_MAX = 16384 };
-
-/* Field 22 of /proc/PID/stat; 0 when there is no such process. The name in field 2 may contain
- * spaces and brackets, so counting starts after the last closing one. */
-static unsigned long long start_time_of(int pid)
-{
-    char path[64], text[1024];
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (size <= 0)
-        return 0;
-    text[size] = '\0';
-    char *at = strrchr(text, ')');
-    for (int field = 2; at && field < 22; field++) {
-        at = strchr(at + 1, ' ');
-    }
-    return at ? strtoull(at + 1, NULL, 10) : 0;
-}
 
 static void dir_path(char to[PATH_MAX])
 {
@@ -99,7 +82,7 @@ int locator_write(const struct locator_entry *entry, struct error *err)
     int pid = getpid();
     CLEANUP_JSON json_t *root =
         json_pack("{s:i, s:I, s:i, s:s, s:s, s:s}", "pid", pid, "startTime",
-                  (json_int_t)start_time_of(pid), "port", entry->port, "url", entry->url,
+                  (json_int_t)process_own_start(), "port", entry->port, "url", entry->url,
                   "stateDir", entry->state_dir, "project", entry->project);
     if (root && entry->token[0])
         json_object_set_new(root, "token", json_string(entry->token));
@@ -117,9 +100,9 @@ int locator_write(const struct locator_entry *entry, struct error *err)
     return result < 0 ? error_errno(err, -result, "write locator entry '%s'", name) : 0;
 }
 
-static void run_dir_name(char *to, size_t size, int pid)
+static void run_dir_name(char *to, size_t size)
 {
-    snprintf(to, size, "run-%d-%llu", pid, start_time_of(pid));
+    snprintf(to, size, "run-%d-%llu", getpid(), process_own_start());
 }
 
 void locator_remove(void)
@@ -130,7 +113,7 @@ void locator_remove(void)
     char name[64];
     snprintf(name, sizeof name, "%d.json", getpid());
     unlinkat(dir, name, 0);
-    run_dir_name(name, sizeof name, getpid());
+    run_dir_name(name, sizeof name);
     locator_remove_tree(dir, name);
 }
 
@@ -178,10 +161,10 @@ static int each_entry(void (*each)(void *arg, const struct locator_entry *entry)
         if (sscanf(item->d_name, "%9d.json%n", &pid, &used) != 1 || item->d_name[used] || used == 0)
             continue;
         struct locator_entry entry;
-        if (read_entry(fd, item->d_name, &entry) && entry.pid == pid &&
-            start_time_of(pid) == entry.start_time)
+        bool whole = read_entry(fd, item->d_name, &entry) && entry.pid == pid;
+        if (whole && process_is(pid, entry.start_time))
             each(arg, &entry);
-        else
+        else if (process_gone(pid, whole ? entry.start_time : 0))
             unlinkat(fd, item->d_name, 0);
     }
     return 0;
@@ -273,7 +256,7 @@ static void sweep_run_dirs(int dir)
         int pid = 0, used = 0;
         unsigned long long start = 0;
         if (sscanf(item->d_name, "run-%9d-%llu%n", &pid, &start, &used) == 2 &&
-            !item->d_name[used] && start_time_of(pid) != start)
+            !item->d_name[used] && process_gone(pid, start))
             locator_remove_tree(dir, item->d_name);
     }
 }
@@ -287,8 +270,11 @@ int locator_run_dir(char *to, size_t size, struct error *err)
     CLEANUP_FD int dir = open_dir(err);
     if (dir < 0)
         return dir;
+    /* Without it in the name others would take ours for the directory of a dead process. */
+    if (!process_own_start())
+        return error_errno(err, errno, "read the start time of this process");
     sweep_run_dirs(dir);
-    run_dir_name(name, sizeof name, getpid());
+    run_dir_name(name, sizeof name);
     if ((size_t)snprintf(to, size, "%s/%s", path, name) >= size)
         return error_set(err, ENAMETOOLONG, "'%s/%s' is too long", path, name);
     locator_remove_tree(dir, name);

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/process.h"
 
 #define NAME_FORMAT "sandpit-%d-%llu-%llu"
 
@@ -34,23 +35,6 @@ static int remove_directory(const char *path)
 
 /* Names. */
 
-/* Field 22 of /proc/PID/stat; 0 when there is no such process. The name in field 2 may contain
- * spaces and brackets, so counting starts after the last closing one. */
-static unsigned long long start_time_of(int pid)
-{
-    char path[64], text[1024];
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (size <= 0)
-        return 0;
-    text[size] = '\0';
-    char *at = strrchr(text, ')');
-    for (int field = 2; at && field < 22; field++)
-        at = strchr(at + 1, ' ');
-    return at ? strtoull(at + 1, NULL, 10) : 0;
-}
-
 /* A pid means something only together with its namespace: an emulator in another container may have
  * the same control groups in sight. */
 static unsigned long long pid_namespace(void)
@@ -61,7 +45,7 @@ static unsigned long long pid_namespace(void)
 
 void reaper_own_name(char *to, size_t size)
 {
-    snprintf(to, size, NAME_FORMAT, getpid(), start_time_of(getpid()), pid_namespace());
+    snprintf(to, size, NAME_FORMAT, getpid(), process_own_start(), pid_namespace());
 }
 
 static bool is_leftover(const char *name)
@@ -69,7 +53,7 @@ static bool is_leftover(const char *name)
     int pid = 0, used = 0;
     unsigned long long start = 0, namespace = 0;
     return sscanf(name, "sandpit-%9d-%llu-%llu%n", &pid, &start, &namespace, &used) == 3 &&
-           used > 0 && !name[used] && namespace == pid_namespace() && start_time_of(pid) != start;
+           used > 0 && !name[used] && namespace == pid_namespace() && process_gone(pid, start);
 }
 
 /* Killing. */

@@ -20,7 +20,7 @@ enum {
     LINE_MAX_BYTES = 256 * 1024,
     FAILED = 127,
     FIRST_FREE_FD = 16,
-    /* From the death of the helper to that of its children, which the kernel tells them. */
+    /* For the helper to end its children and itself: some milliseconds. */
     GONE_MS = 2000,
 };
 
@@ -114,7 +114,7 @@ __attribute__((noreturn)) static void become_helper(const char *program, char *c
             close(i);
     }
     syscall(SYS_close_range, SLOTS, ~0U, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* it ends its children and waits for them */
     if (getppid() == parent)
         execve(program, argv, env);
     _exit(FAILED);
@@ -304,7 +304,7 @@ void git_clone_kill(struct git_clone *clone, const char *why)
         return;
     snprintf(clone->why, sizeof clone->why, "%s", why);
     if (!clone->ended)
-        syscall(SYS_pidfd_send_signal, clone->child.pidfd, SIGKILL, NULL, 0);
+        syscall(SYS_pidfd_send_signal, clone->child.pidfd, SIGTERM, NULL, 0);
 }
 
 void git_clone_stop(struct git_clone *clone)
@@ -312,7 +312,10 @@ void git_clone_stop(struct git_clone *clone)
     char rest[4096];
     if (!clone->ended) {
         int pid = clone->child.pid;
-        kill(pid, SIGKILL);
+        struct pollfd gone = {.fd = clone->child.pidfd, .events = POLLIN};
+        kill(pid, SIGTERM);
+        if (poll(&gone, 1, GONE_MS) != 1)
+            kill(pid, SIGKILL);
         loop_child_forget(&clone->child);
         waitpid(pid, NULL, 0);
     }

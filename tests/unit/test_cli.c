@@ -251,12 +251,12 @@ TEST stale_entries_are_skipped_and_deleted(void)
     snprintf(text, sizeof text, "{\"pid\": %d, \"startTime\": 1, \"port\": 1}", getppid());
     put(name, text);
     put("sandpit/999999999.json", "{\"pid\": 999999999, \"startTime\": 1, \"port\": 1}");
-    put("sandpit/12.json", "no JSON");
+    put("sandpit/999999998.json", "no JSON");
     put("sandpit/notes.txt", "not ours");
     ASSERT_EQ(-ENOENT, locator_find(NULL, 0, &found, &err));
     ASSERT_FALSE(exists(name));
     ASSERT_FALSE(exists("sandpit/999999999.json"));
-    ASSERT_FALSE(exists("sandpit/12.json"));
+    ASSERT_FALSE(exists("sandpit/999999998.json"));
     ASSERT(exists("sandpit/notes.txt"));
     PASS();
 }

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "config/wrangler.h"
 #include "container/git_failure.h"
 #include "git/mirror.h"
 #include "git/url.h"
@@ -166,6 +167,37 @@ TEST failures_get_the_codes_of_the_original(void)
     PASS();
 }
 
+static int load(const char *dir, const char *text, struct project *project, struct error *err)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/wrangler.jsonc", dir);
+    FILE *file = fopen(path, "we");
+    if (!file || fputs(text, file) < 0 || fclose(file) != 0)
+        return -1;
+    int result = project_load(dir, NULL, project, err);
+    unlink(path);
+    return result;
+}
+
+TEST a_configuration_names_mirrors(void)
+{
+    char dir[] = "/tmp/sandpit-git-test-XXXXXX";
+    struct project project;
+    struct error err = {0};
+    ASSERT(mkdtemp(dir));
+    ASSERT_EQm(err.text, 0,
+               load(dir, "{\"sandpit\": {\"git\": {\"mirrors\": {\"https://h/\": \"m\"}}}}",
+                    &project, &err));
+    ASSERT_STR_EQ("m", json_string_value(json_object_get(project.git_mirrors, "https://h/")));
+    project_free(&project);
+    ASSERT(load(dir, "{\"sandpit\": {\"git\": {\"mirrors\": {\"https://h/\": 5}}}}", &project,
+                &err) < 0);
+    ASSERTm(err.text, strstr(err.text, "sandpit.git.mirrors.https://h/ must be a directory"));
+    project_free(&project);
+    rmdir(dir);
+    PASS();
+}
+
 SUITE(git_suite)
 {
     RUN_TEST(what_a_text_names_is_told_by_gits_rules);
@@ -175,6 +207,7 @@ SUITE(git_suite)
     RUN_TEST(the_longest_prefix_of_a_mirror_wins_and_nothing_leads_out_of_it);
     RUN_TEST(a_mirror_option_needs_both_parts);
     RUN_TEST(failures_get_the_codes_of_the_original);
+    RUN_TEST(a_configuration_names_mirrors);
 }
 
 GREATEST_MAIN_DEFS();

@@ -438,9 +438,24 @@ TEST code_that_writes_into_our_pipe_ends_its_own_context_only(void)
     PASS();
 }
 
+static int python_processes(void)
+{
+    REPLY count = run_in("pgrep -cx python3", "__DISABLE_SESSION__");
+    return (int)strtol(member(&count, "stdout"), NULL, 10);
+}
+
+/* Waits for that many, as long as a process that ignores SIGTERM lives. */
+static bool python_becomes(int count)
+{
+    for (int i = 0; i < 100 && python_processes() != count; i++)
+        prepare_with("sleep 0.05");
+    return python_processes() == count;
+}
+
 TEST deleting_a_context_ends_what_runs_in_it(void)
 {
     NEED_PYTHON();
+    restart_with(json_pack("{s:s}", "PYTHON_POOL_MIN_SIZE", "0"));
     const char *id = context("python");
     struct reply running, waiting;
     ask(&running, "executeCode",
@@ -454,8 +469,7 @@ TEST deleting_a_context_ends_what_runs_in_it(void)
     ASSERT_EQ(CODE_OK, deleted.code);
     reply_free(&running);
     reply_free(&waiting);
-    REPLY gone = run_in("for i in $(seq 50); do pgrep -f 'sleep.600' || exit 0; sleep 0.1; done",
-                        "__DISABLE_SESSION__");
+    ASSERT(python_becomes(0));
     PASS();
 }
 
@@ -681,22 +695,11 @@ TEST a_run_may_have_a_time_and_goes_on_after_it(void)
     PASS();
 }
 
-static int python_processes(void)
-{
-    REPLY count = run_in("pgrep -cx python3", "__DISABLE_SESSION__");
-    return (int)strtol(member(&count, "stdout"), NULL, 10);
-}
-
 TEST the_pool_obeys_its_variables(void)
 {
     NEED_PYTHON();
     restart_with(json_pack("{s:s,s:s}", "PYTHON_POOL_MIN_SIZE", "2", "PYTHON_POOL_MAX_SIZE", "3"));
-    int count = 0;
-    for (int i = 0; i < 100 && count < 2; i++) {
-        prepare_with("sleep 0.05");
-        count = python_processes();
-    }
-    ASSERT_EQ(2, count);
+    ASSERT(python_becomes(2));
     for (int i = 0; i < 3; i++)
         ASSERT_EQ(36, strlen(context("python")));
     const char *refused = context("python");

@@ -154,13 +154,37 @@ static json_t *load_info(int fd)
 
 /* --- Phases ----------------------------------------------------------------------------------- */
 
+static volatile pid_t phase; /* the child that runs, or 0 */
+
+/* Asked to end: the child goes first and is waited for, so that not even a zombie is left to a PID
+ * 1 that might not care. */
+static void end_all(int signal_number)
+{
+    if (phase > 0 && kill(phase, SIGKILL) == 0)
+        waitpid(phase, NULL, 0);
+    _exit(1);
+}
+
+static void block_end(int how)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigprocmask(how, &set, NULL);
+}
+
 /* A child that does not outlive this process. Returns 0 in it. */
 static int begin_phase(void)
 {
     pid_t parent = getpid();
+    block_end(SIG_BLOCK);
     int pid = fork();
     if (pid < 0)
         fatal("fatal: fork: %s", strerror(errno));
+    phase = pid;
+    if (pid == 0)
+        signal(SIGTERM, SIG_DFL);
+    block_end(SIG_UNBLOCK);
     if (pid > 0)
         return pid;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -181,8 +205,11 @@ static void stay_bound(pid_t parent)
 static void end_phase(int pid)
 {
     int status = 0;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
+    waitid(P_PID, (id_t)pid, &(siginfo_t){0}, WEXITED | WNOWAIT);
+    block_end(SIG_BLOCK);
+    waitpid(pid, &status, 0);
+    phase = 0;
+    block_end(SIG_UNBLOCK);
     if (WIFSIGNALED(status))
         fatal("fatal: git was ended by signal %d", WTERMSIG(status));
     if (WEXITSTATUS(status) != 0)
@@ -270,7 +297,15 @@ static void clone_repository(const struct request *request)
 int main(void)
 {
     struct request request;
+    signal(SIGTERM, end_all);
+#ifndef __SANITIZE_ADDRESS__
+    /* The emulator's standard error may be a terminal, and no phase is to have one. */
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null >= 0)
+        dup2(null, STDERR_FILENO);
+#endif
     read_request(&request);
+    close(STDIN_FILENO);
     /* All of libgit2 is here before a container's root is, and nothing is loaded after. */
     setup_libgit2();
     if (request.update) {
@@ -279,6 +314,5 @@ int main(void)
     } else {
         clone_repository(&request);
     }
-    json_decref(request.json);
-    return 0;
+    _exit(0); /* what is left belongs to libgit2, and goes with the process */
 }
