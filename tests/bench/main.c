@@ -17,7 +17,7 @@ enum { EXIT_USAGE = 2, EXIT_SKIP = 77 };
 
 struct settings {
     int rounds, count;
-    const char *json, *only;
+    const char *json, *only, *peer;
     bool pin, markdown, check;
 };
 
@@ -31,6 +31,8 @@ static const char help[] =
     "  --count N     warm commands in a round; other rows scale with it (default 400)\n"
     "  --only NAME   one group: ";
 static const char help_end[] = "  --network W   the emulator's --network (default none)\n"
+                               "  --peer CMD    measure CMD beside first_exec: \"docker run --rm "
+                               "--network none bb true\"\n"
                                "  --json FILE   write the rows as JSON, too\n"
                                "  --markdown    print the table as Markdown\n"
                                "  --check       exit with 1 when a row misses its target\n"
@@ -75,6 +77,7 @@ static int parse(struct settings *settings, int argc, char **argv)
                                             {"only", required_argument, NULL, 'o'},
                                             {"json", required_argument, NULL, 'j'},
                                             {"network", required_argument, NULL, 'w'},
+                                            {"peer", required_argument, NULL, 'e'},
                                             {"markdown", no_argument, NULL, 'm'},
                                             {"check", no_argument, NULL, 'c'},
                                             {"no-pin", no_argument, NULL, 'p'},
@@ -99,6 +102,9 @@ static int parse(struct settings *settings, int argc, char **argv)
             break;
         case 'w':
             program_network = optarg;
+            break;
+        case 'e':
+            settings->peer = optarg;
             break;
         case 'm':
             settings->markdown = true;
@@ -210,7 +216,8 @@ int main(int argc, char **argv)
     }
     struct run_info info = find_info(&settings);
     struct rows rows = {0};
-    struct bench bench = {settings.rounds, settings.count, settings.pin, scratch, &rows};
+    struct bench bench = {settings.rounds, settings.count, settings.pin,
+                          scratch,         settings.peer,  &rows};
     result = run_groups(&bench, settings.only);
     int status = result < 0 ? 1 : report(&rows, &info, &settings);
     program_run((const char *const[]){"rm", "-rf", "--one-file-system", scratch, NULL});

@@ -159,11 +159,24 @@ static int chain_batch(struct bench *bench, int count, struct error *err)
         double chain, bash;
         int result = raw_chain_run(bench->scratch, &chain, err);
         if (result == 0)
-            result = raw_bash_run(&bash, err);
+            result = raw_bash_run("true", &bash, err);
         if (result == 0)
             result = add(bench, ROW_BARE_CHAIN, chain, err);
         if (result == 0)
             result = add(bench, ROW_BARE_BASH, bash, err);
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
+static int peer_batch(struct bench *bench, int count, struct error *err)
+{
+    for (int i = 0; bench->peer && i < count; i++) {
+        double ms;
+        int result = raw_bash_run(bench->peer, &ms, err);
+        if (result == 0)
+            result = add(bench, ROW_PEER, ms, err);
         if (result < 0)
             return result;
     }
@@ -185,6 +198,8 @@ static int measure_first(struct bench *bench, struct error *err)
         result = first_batch(bench, &client, 1 + round * count, count, err);
         if (result == 0)
             result = chain_batch(bench, count, err);
+        if (result == 0)
+            result = peer_batch(bench, count, err);
     }
     return result;
 }

@@ -10,6 +10,7 @@ struct bench {
     int count; /* of the quickest measurement in one round; slower ones do a part of it */
     bool pin;  /* to one CPU, but for what is measured on two */
     const char *scratch;
+    const char *peer; /* a command that starts a container another way, or NULL */
     struct rows *rows;
 };
 

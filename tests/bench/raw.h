@@ -34,8 +34,8 @@ void raw_session_stop(struct raw_session *session);
  * namespace, tmpfs, one overlay of /usr, bubblewrap with the emulator's namespaces. *ms is that
  * time; the end of the container is waited for, and not measured. */
 int raw_chain_run(const char *scratch, double *ms, struct error *err);
-/* fork, bash -c true, wait. */
-int raw_bash_run(double *ms, struct error *err);
+/* fork, bash -c COMMAND, wait. */
+int raw_bash_run(const char *command, double *ms, struct error *err);
 
 /* RAW_BLOCK bytes into a new file on tmpfs, and out of it again. */
 int raw_file_run(char *block, double *write_ms, double *read_ms, struct error *err);

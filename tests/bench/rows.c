@@ -33,6 +33,7 @@ static const struct row table[ROW_COUNT] = {
     [ROW_BARE_CHAIN] = {"bare_chain", "namespaces, tmpfs, overlay, bwrap to a static program", "ms",
                         NULL, NO_TARGET},
     [ROW_BARE_BASH] = {"bare_bash", "bash -c true", "ms", NULL, NO_TARGET},
+    [ROW_PEER] = {"peer", "the command given with --peer", "ms", NULL, NO_TARGET},
     [ROW_WRITE] = {"write_1m",
                    "writeFile of 1 MiB of text",
                    "ms",

@@ -17,6 +17,7 @@ enum row_id {
     ROW_FIRST_EXEC,
     ROW_BARE_CHAIN,
     ROW_BARE_BASH,
+    ROW_PEER,
     ROW_WRITE,
     ROW_READ,
     ROW_BARE_UPLOAD,
