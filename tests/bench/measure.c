@@ -130,13 +130,22 @@ static int measure_exec(struct bench *bench, struct error *err)
 
 /* A cold one. */
 
-/* The first command of sandbox `id`, which is new and is destroyed unmeasured. */
+/* The first call of sandbox `id`, which is new and is destroyed unmeasured. */
 static int first_exec(struct client *client, int id, double *ms, struct error *err)
 {
     double start = stats_now_ms();
     int result = post(client, "[\"true\"]", EXIT_ZERO, "/sandbox/new-%d/exec", id, err);
     *ms = stats_now_ms() - start;
     return result < 0 ? result : post(client, "[]", NULL, "/sandbox/new-%d/destroy", id, err);
+}
+
+/* The same with a call that needs the container and no shell. */
+static int first_look(struct client *client, int id, double *ms, struct error *err)
+{
+    double start = stats_now_ms();
+    int result = post(client, "[\"/usr\"]", "\"exists\":true", "/sandbox/look-%d/exists", id, err);
+    *ms = stats_now_ms() - start;
+    return result < 0 ? result : post(client, "[]", NULL, "/sandbox/look-%d/destroy", id, err);
 }
 
 static int first_batch(struct bench *bench, struct client *client, int first, int count,
@@ -147,6 +156,10 @@ static int first_batch(struct bench *bench, struct client *client, int first, in
         int result = first_exec(client, first + i, &ms, err);
         if (result == 0)
             result = add(bench, ROW_FIRST_EXEC, ms, err);
+        if (result == 0)
+            result = first_look(client, first + i, &ms, err);
+        if (result == 0)
+            result = add(bench, ROW_FIRST_START, ms, err);
         if (result < 0)
             return result;
     }

@@ -15,6 +15,7 @@ enum row_id {
     ROW_BARE_HTTP,
     ROW_BARE_SESSION,
     ROW_FIRST_EXEC,
+    ROW_FIRST_START,
     ROW_BARE_CHAIN,
     ROW_BARE_BASH,
     ROW_PEER,
