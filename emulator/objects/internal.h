@@ -108,8 +108,8 @@ void object_load(struct object *object);
 void object_start(struct object *object);
 void object_stop(struct object *object, const char *why);
 void object_destroy(struct object *object, const char *why);
-/* Calls back when no container is left; at once when there is none. */
-void object_when_gone(struct object *object, void (*gone)(void *arg), void *arg);
+/* Calls back when no container is left; at once when there is none. -ENOMEM: it never will. */
+int object_when_gone(struct object *object, void (*gone)(void *arg), void *arg);
 bool object_has_container(const struct object *object);
 /* Activity outside of calls: arms the idle timer anew. */
 void object_renew(struct object *object, const char *what);

@@ -83,10 +83,17 @@ static void ended(void *arg)
     call_result(arg, success());
 }
 
+static void answer_when_gone(struct object *object, struct call *call)
+{
+    if (object_when_gone(object, ended, call) < 0)
+        call_error(call, CODE_INTERNAL_ERROR, NULL, NULL,
+                   "Out of memory: the container ends, but this cannot wait for it");
+}
+
 static void stop(struct object *object, struct call *call)
 {
     object_stop(object, "stopped by stop()");
-    object_when_gone(object, ended, call);
+    answer_when_gone(object, call);
 }
 
 static void storage_failed(struct call *call, const struct error *err)
@@ -104,7 +111,7 @@ static void destroy(struct object *object, struct call *call)
         return;
     }
     object_destroy(object, "destroyed by destroy()");
-    object_when_gone(object, ended, call);
+    answer_when_gone(object, call);
 }
 
 /* Variables. */

@@ -321,15 +321,18 @@ void object_destroy(struct object *object, const char *why)
     container_kill(object->container);
 }
 
-void object_when_gone(struct object *object, void (*gone)(void *arg), void *arg)
+int object_when_gone(struct object *object, void (*gone)(void *arg), void *arg)
 {
-    struct gone_waiter *waiter = object->container ? malloc(sizeof *waiter) : NULL;
-    if (!waiter) {
+    if (!object->container) {
         gone(arg);
-        return;
+        return 0;
     }
+    struct gone_waiter *waiter = malloc(sizeof *waiter);
+    if (!waiter)
+        return -ENOMEM;
     *waiter = (struct gone_waiter){gone, arg, object->gone_waiters};
     object->gone_waiters = waiter;
+    return 0;
 }
 
 /* The default session is made once for each container, with the object's variables. */

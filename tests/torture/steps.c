@@ -360,7 +360,6 @@ static const char *wrote_large(const struct emulator *emulator, const struct rep
 const struct step steps[] = {
     {"first exec", BOX "exec", "[\"echo hello\"]", destroyed, said_hello, NULL},
     {"exec after sleep", BOX "exec", "[\"echo hello\"]", stopped, said_hello, NULL},
-    {"new sandbox", "/sandbox/fresh-%d/exec", "[\"echo hello\"]", NULL, said_hello, forget_fresh},
     {"exec", BOX "exec", "[\"printf %d > ran.txt; echo out %d\"]", NULL, ran, NULL},
     {"exec without session", BOX "exec", "[\"echo alone\",{\"enableDefaultSession\":false}]", NULL,
      ran_alone, NULL},
@@ -400,5 +399,7 @@ const struct step steps[] = {
     {"idle sleep", "/cdn-cgi/local/clock/advance", "{\"by\":\"11m\"}", NULL, is_asleep, NULL},
     {"stop", BOX "stop", "[]", NULL, is_stopped, NULL},
     {"destroy", BOX "destroy", "[]", NULL, is_destroyed, NULL},
+    /* Last, because each stays in the list of sandboxes. */
+    {"new sandbox", "/sandbox/fresh-%d/exec", "[\"echo hello\"]", NULL, said_hello, forget_fresh},
     {0},
 };
