@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 
-enum { FIFO_PATH_MAX = sizeof RT_FIFO_DIR + 16 };
+enum { FIFO_PATH_MAX = sizeof RT_FIFO_DIR + 16, FIFOS_MAX = 3 };
 
 static void fifo_path(char path[FIFO_PATH_MAX], int number, int which)
 {
@@ -58,25 +58,27 @@ static int make_and_open(const char *path)
 int fifos_make(const struct request *request, struct answer *answer)
 {
     static int last;
-    char path[2][FIFO_PATH_MAX];
-    int fds[2];
+    char path[FIFO_PATH_MAX];
+    int count = request->value ? request->value : 2;
 
-    if (request->size)
+    if (request->size || count < 2 || count > FIFOS_MAX)
         return -EBADMSG;
     last = last < INT_MAX ? last + 1 : 1;
-    for (int i = 0; i < 2; i++)
-        fifo_path(path[i], last, i + 1);
-    fds[0] = make_and_open(path[0]);
-    if (fds[0] < 0)
-        return fds[0];
-    fds[1] = make_and_open(path[1]);
-    if (fds[1] < 0) {
-        close(fds[0]);
-        unlink(path[0]);
-        return fds[1];
+    for (int i = 1; i <= count; i++) {
+        int fd;
+
+        fifo_path(path, last, i);
+        fd = make_and_open(path);
+        if (fd >= 0) {
+            answer_fd(answer, fd);
+            continue;
+        }
+        while (--i > 0) {
+            fifo_path(path, last, i);
+            unlink(path);
+        }
+        return fd;
     }
-    answer_fd(answer, fds[0]);
-    answer_fd(answer, fds[1]);
     return last;
 }
 
@@ -85,7 +87,7 @@ int fifos_drop(const struct request *request, struct answer *answer)
     char path[FIFO_PATH_MAX];
 
     answer->later = true;
-    for (int i = 1; i <= 2 && request->value > 0; i++) {
+    for (int i = 1; i <= FIFOS_MAX && request->value > 0; i++) {
         fifo_path(path, request->value, i);
         unlink(path);
     }

@@ -16,6 +16,7 @@ static handler *const handlers[] = {
     [RT_SIGNAL] = signals_request, [RT_OPEN] = paths_open,         [RT_STAT] = paths_stat,
     [RT_LIST] = listing_request,   [RT_MKDIR] = paths_mkdir,       [RT_RENAME] = paths_rename,
     [RT_REMOVE] = remove_request,  [RT_READLINK] = paths_readlink, [RT_CONNECT] = ports_connect,
+    [RT_END] = end_request,
 };
 
 static void dispatch(const struct request *request)

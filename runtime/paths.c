@@ -58,11 +58,12 @@ void paths_fill_stat(struct rt_stat *out, const struct stat *st)
     };
 }
 
-static void answer_stat(struct answer *answer, const struct stat *st)
+static void answer_stat(struct answer *answer, const struct stat *st, bool created)
 {
     struct rt_stat out;
 
     paths_fill_stat(&out, st);
+    out.created = created;
     memcpy(answer->payload, &out, sizeof out);
     answer->size = sizeof out;
 }
@@ -123,13 +124,32 @@ static int check_writable(int fd, const struct stat *st)
     return fs.f_type == PROC_SUPER_MAGIC ? -EACCES : 0;
 }
 
+/* With O_CREAT, whether it made the file: first what is there, then a new one. A name that comes and
+ * goes meanwhile, or a link to nothing, is left to the kernel. */
+static int open_or_create(int base, const char *path, int flags, mode_t mode, bool *created)
+{
+    int fd = -ENOENT;
+
+    *created = false;
+    if (!(flags & O_EXCL))
+        fd = open_mode(base, path, flags & ~O_CREAT, mode);
+    if (fd != -ENOENT || !(flags & O_CREAT))
+        return fd;
+    fd = open_mode(base, path, flags | O_EXCL, mode);
+    *created = fd >= 0;
+    if (fd == -EEXIST && !(flags & O_EXCL))
+        fd = open_mode(base, path, flags, mode);
+    return fd;
+}
+
 /* O_TRUNC waits until the file is known to be a regular one: devices and FIFOs stay as they are. */
-static int open_checked(int base, const char *path, const struct rt_path *how, struct stat *st)
+static int open_checked(int base, const char *path, const struct rt_path *how, struct stat *st,
+                        bool *created)
 {
     int flags = (int)how->open_flags;
     bool writes = (flags & O_ACCMODE) != O_RDONLY;
     int always = O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-    CLEANUP_FD int fd = open_mode(base, path, (flags & ~O_TRUNC) | always, how->mode);
+    CLEANUP_FD int fd = open_or_create(base, path, (flags & ~O_TRUNC) | always, how->mode, created);
     int error;
     int opened;
 
@@ -137,7 +157,7 @@ static int open_checked(int base, const char *path, const struct rt_path *how, s
         error = make_parents(base, path);
         if (error)
             return error;
-        fd = open_mode(base, path, (flags & ~O_TRUNC) | always, how->mode);
+        fd = open_or_create(base, path, (flags & ~O_TRUNC) | always, how->mode, created);
     }
     if (fd < 0)
         return fd;
@@ -166,6 +186,7 @@ int paths_open(const struct request *request, struct answer *answer)
     char *path;
     int result = paths_parse(request, RT_PARENTS, &how, &path, NULL, &base);
     uint32_t access;
+    bool created;
 
     if (result)
         return result;
@@ -173,10 +194,10 @@ int paths_open(const struct request *request, struct answer *answer)
     if ((how.open_flags & ~allowed) || access == O_ACCMODE ||
         ((how.open_flags & O_TRUNC) && access == O_RDONLY))
         return -EINVAL;
-    result = open_checked(base, path, &how, &st);
+    result = open_checked(base, path, &how, &st, &created);
     if (result < 0)
         return result;
-    answer_stat(answer, &st);
+    answer_stat(answer, &st, created);
     answer_fd(answer, result);
     return 0;
 }
@@ -193,7 +214,7 @@ int paths_stat(const struct request *request, struct answer *answer)
         return error;
     if (fstatat(base, path, &st, how.flags & RT_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0) < 0)
         return -errno;
-    answer_stat(answer, &st);
+    answer_stat(answer, &st, false);
     return 0;
 }
 
@@ -261,10 +282,12 @@ int paths_rename(const struct request *request, struct answer *answer)
     struct stat st;
     char *old;
     char *target;
-    int error = paths_parse(request, 0, &how, &old, &target, &base);
+    int error = paths_parse(request, RT_EXACT, &how, &old, &target, &base);
 
     if (error)
         return error;
+    if (how.flags & RT_EXACT)
+        return renameat(base, old, base, target) < 0 ? -errno : 0;
     if (fstatat(base, old, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return -errno;
     if (fstatat(base, target, &st, 0) == 0 && S_ISDIR(st.st_mode)) {

@@ -14,14 +14,15 @@
 #include <stdint.h>
 
 enum {
-    RT_VERSION = 1,
+    RT_VERSION = 2,
     RT_MESSAGE_MAX = 160 * 1024, /* below the kernel's default socket buffer */
     RT_FDS_MAX = 8,
     RT_SOCKET_FD = 3, /* where the runtime finds its socket */
     RT_CONTROL_PORT = 3000,
 };
 
-/* FIFO pairs: RT_FIFO_DIR "/<number>.1" and ".2", for standard output and standard error. */
+/* FIFO pairs: RT_FIFO_DIR "/<number>.1" and ".2", for standard output and standard error; ".3" for
+ * what a background command's wrapper tells. */
 #define RT_FIFO_DIR "/dev/.sandpit"
 #define RT_DEFAULT_DIR "/workspace"
 
@@ -29,8 +30,8 @@ enum rt_op {
     RT_HELLO = 1, /* runtime → emulator: ready; value = RT_VERSION */
     RT_EXIT,      /* runtime → emulator: value = pid, payload struct rt_exit */
     RT_SPAWN, /* struct rt_spawn, cwd, argv…, env… → value = pid, descriptors as the slots say */
-    RT_FIFOS,      /* → value = number; descriptors: read ends of .1 and .2 */
-    RT_FIFOS_DROP, /* value = number: unlinks the pair; no answer */
+    RT_FIFOS,      /* value = 3, else 0 for two → value = number; descriptors: read ends */
+    RT_FIFOS_DROP, /* value = number: unlinks them; no answer */
     RT_SIGNAL,     /* struct rt_signal → value = how many processes got it */
     RT_OPEN,       /* struct rt_path, path → payload struct rt_stat; descriptor */
     RT_STAT,       /* struct rt_path, path → payload struct rt_stat */
@@ -40,6 +41,7 @@ enum rt_op {
     RT_REMOVE,     /* struct rt_path, path; a tree only with RT_RECURSIVE (in a forked child) */
     RT_READLINK,   /* struct rt_path, path → payload: the target */
     RT_CONNECT, /* struct rt_connect → descriptor: a non-blocking socket, perhaps in progress */
+    RT_END,     /* struct rt_end; answered when all are gone: 0, or -ETIME: by SIGKILL */
 };
 
 struct rt_head {
@@ -96,10 +98,26 @@ struct rt_signal {
     uint32_t scope;
 };
 
+/* Ends a process and all that it started: SIGTERM, leaves first, and SIGKILL after the grace. What it
+ * started are its descendants, and whoever holds one of two pipes: a daemon has left the tree, but
+ * rarely closes its output. -ETIMEDOUT when something is left 5 s after SIGKILL; -ESRCH when it is not
+ * there; -EINTR when somebody ended the worker that does it. */
+enum { RT_PROOF_FD = 7 };
+struct rt_end {
+    /* Spawned on request; or, with `proof`, the process whose descriptor RT_PROOF_FD is that FIFO,
+     * so that a pid that was given to another process is harmless. 0: only who holds the pipes. */
+    int32_t pid;
+    uint32_t grace_ms;
+    uint64_t device; /* of the inodes */
+    uint64_t proof;  /* an inode, or 0 */
+    uint64_t pipes[2];
+};
+
 enum {
     RT_PARENTS = 1,   /* open and mkdir: make missing parent directories, 0755 */
     RT_NOFOLLOW = 2,  /* stat: the link itself */
     RT_RECURSIVE = 4, /* list, remove */
+    RT_EXACT = 8,     /* rename: to this name, as rename(2), also when it is a directory */
 };
 struct rt_path {
     int32_t base_pid;
@@ -111,7 +129,7 @@ struct rt_path {
 struct rt_stat {
     uint32_t mode; /* st_mode */
     uint32_t uid, gid;
-    uint32_t reserved;
+    uint32_t created; /* open: 1 when it was not there before */
     int64_t size;
     int64_t mtime_s;
     uint32_t mtime_ns;

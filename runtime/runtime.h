@@ -74,8 +74,19 @@ bool reap_run(void);                     /* true: there may be more to reap at o
 /* Forks a worker with no signal blocked and no descriptor but the two kept (-1: none). 0 in it. */
 pid_t reap_fork(int keep, int keep_too);
 
+/* tree.c: processes, each behind its parent, so read backwards it is leaves first. */
+struct tree {
+    pid_t *pids;
+    size_t count, room;
+};
+void tree_add(struct tree *tree, pid_t pid);
+void tree_add_children(struct tree *tree, pid_t pid);
+
 /* signals.c */
 int signals_request(const struct request *request, struct answer *answer);
+
+/* end.c */
+int end_request(const struct request *request, struct answer *answer);
 
 /* paths.c */
 int paths_open(const struct request *request, struct answer *answer);

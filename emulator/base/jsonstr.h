@@ -40,6 +40,10 @@ long base64_decode(const char **from, const char *end, char *to, size_t room);
 int json_write(struct buf *to, const json_t *value, int (*content)(void *arg, struct buf *to),
                void *arg);
 
+/* The same with a member of any name, written as the JSON text given. */
+int json_write_member(struct buf *to, const json_t *object, const char *key,
+                      const struct buf *text);
+
 /* Finds large strings before jansson sees them. `text` is a JSON object (member = "content") or
  * array (index >= 0, member NULL). When the top-level value there is a string literal of at least
  * `least` bytes, gives its inside in *inside and *inside_size, and a malloc'd copy of the text with

@@ -8,7 +8,10 @@
 
 /* ---- Writing ---- */
 
+/* What stands for a member of the outermost object. */
 struct content {
+    const char *key;
+    bool quoted; /* it is the inside of a string */
     int (*write)(void *arg, struct buf *to);
     void *arg;
 };
@@ -54,6 +57,8 @@ static int write_array(struct buf *to, const json_t *array)
 
 static int write_content(struct buf *to, const struct content *content)
 {
+    if (!content->quoted)
+        return content->write(content->arg, to);
     int error = buf_addc(to, '"');
     if (!error)
         error = content->write(content->arg, to);
@@ -76,7 +81,7 @@ static int write_object(struct buf *to, const json_t *object, const struct conte
             error = buf_addc(to, ':');
         if (error)
             break;
-        if (content && strcmp(key, "content") == 0)
+        if (content && strcmp(key, content->key) == 0)
             error = write_content(to, content);
         else
             error = write_value(to, json_object_iter_value(at), NULL);
@@ -110,8 +115,20 @@ static int write_value(struct buf *to, const json_t *value, const struct content
 int json_write(struct buf *to, const json_t *value, int (*content)(void *arg, struct buf *to),
                void *arg)
 {
-    struct content hook = {.write = content, .arg = arg};
+    struct content hook = {.key = "content", .quoted = true, .write = content, .arg = arg};
     return write_value(to, value, content ? &hook : NULL);
+}
+
+static int write_text(void *arg, struct buf *to)
+{
+    const struct buf *text = arg;
+    return buf_add(to, text->data, text->size);
+}
+
+int json_write_member(struct buf *to, const json_t *object, const char *key, const struct buf *text)
+{
+    struct content hook = {.key = key, .write = write_text, .arg = (void *)text};
+    return write_value(to, object, &hook);
 }
 
 /* ---- Cutting ---- */

@@ -12,6 +12,7 @@
 
 /* The longest message shown, as it is shown; what is longer ends in an ellipsis. */
 #define MESSAGE_MAX 8192
+#define NAME_MAX_SHOWN 128
 #define ELLIPSIS "\xe2\x80\xa6"
 #define REPLACEMENT "\xef\xbf\xbd"
 
@@ -86,7 +87,7 @@ bool log_colours(int fd)
 
 /* A line in the making, with room for what goes around the longest message. */
 struct line {
-    char text[MESSAGE_MAX + 256];
+    char text[MESSAGE_MAX + 8 * NAME_MAX_SHOWN + 256];
     size_t size;
 };
 
@@ -194,11 +195,33 @@ static void send_line(const struct line *line)
     }
 }
 
-static void put_line(struct line *line, enum log_level level, const char *message, size_t size,
-                     bool cut)
+const char *log_name_colour(const char *name)
+{
+    static const char *const colours[] = {"\x1b[36m", "\x1b[35m", "\x1b[34m", "\x1b[32m",
+                                          "\x1b[96m", "\x1b[95m", "\x1b[94m", "\x1b[92m"};
+    unsigned hash = 2166136261u;
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * 16777619u;
+    return colours[(hash >> 8) % (sizeof colours / sizeof *colours)];
+}
+
+static void put_name(struct line *line, const char *name)
+{
+    bool colours = log_colours(STDERR_FILENO);
+    puts_line(line, colours ? log_name_colour(name) : "");
+    puts_line(line, "[");
+    put_message(line, name, strnlen(name, NAME_MAX_SHOWN), false, false);
+    puts_line(line, colours ? "]\x1b[0m " : "] ");
+}
+
+/* `name` may be NULL. */
+static void put_line(struct line *line, enum log_level level, const char *name, const char *message,
+                     size_t size, bool cut)
 {
     if (format_now == LOG_TEXT) {
         put_prefix(line, &STYLES[level]);
+        if (name)
+            put_name(line, name);
         put_message(line, message, size, false, cut);
         puts_line(line, "\n");
         return;
@@ -207,27 +230,47 @@ static void put_line(struct line *line, enum log_level level, const char *messag
     puts_line(line, STYLES[level].word);
     puts_line(line, "\",\"time\":\"");
     put_time(line);
+    if (name) {
+        puts_line(line, "\",\"sandbox\":\"");
+        put_message(line, name, strnlen(name, NAME_MAX_SHOWN), true, false);
+    }
     puts_line(line, "\",\"msg\":\"");
     put_message(line, message, size, true, cut);
     puts_line(line, "\"}\n");
+}
+
+__attribute__((format(printf, 3, 0))) static void
+write_line(enum log_level level, const char *name, const char *format, va_list args)
+{
+    int saved = errno;
+    char message[MESSAGE_MAX + 1];
+    int made = vsnprintf(message, sizeof message, format, args);
+    if (made >= 0) {
+        bool cut = (size_t)made >= sizeof message;
+        struct line line;
+        line.size = 0;
+        put_line(&line, level, name, message, cut ? sizeof message - 1 : (size_t)made, cut);
+        send_line(&line);
+    }
+    errno = saved;
 }
 
 void log_write(enum log_level level, const char *format, ...)
 {
     if (!log_enabled(level))
         return;
-    int saved = errno;
-    char message[MESSAGE_MAX + 1];
     va_list args;
     va_start(args, format);
-    int made = vsnprintf(message, sizeof message, format, args);
+    write_line(level, NULL, format, args);
     va_end(args);
-    if (made >= 0) {
-        bool cut = (size_t)made >= sizeof message;
-        struct line line;
-        line.size = 0;
-        put_line(&line, level, message, cut ? sizeof message - 1 : (size_t)made, cut);
-        send_line(&line);
-    }
-    errno = saved;
+}
+
+void log_about(enum log_level level, const char *name, const char *format, ...)
+{
+    if (!log_enabled(level))
+        return;
+    va_list args;
+    va_start(args, format);
+    write_line(level, name, format, args);
+    va_end(args);
 }

@@ -17,6 +17,11 @@ bool log_enabled(enum log_level level);
 /* Whether escape sequences may be written to this descriptor. */
 bool log_colours(int fd);
 void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same about one sandbox: its name stands before the message, always in the same colour. */
+void log_about(enum log_level level, const char *name, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The escape sequence of a name's colour. */
+const char *log_name_colour(const char *name);
 /* The time shown in JSON lines, in ms since 1970; the clock module sets it, 0 = the real time. */
 void log_set_clock(long long (*now_ms)(void *arg), void *arg);
 

@@ -10,6 +10,7 @@
 /* xoshiro256** by Blackman and Vigna, public domain: small, and the same on every machine. */
 static uint64_t state[4];
 static bool seeded;
+static uint64_t first_seed;
 
 static uint64_t rotate(uint64_t value, int by)
 {
@@ -31,6 +32,7 @@ static uint64_t next_word(void)
 
 void random_seed(uint64_t seed)
 {
+    first_seed = seed;
     /* splitmix64 spreads the seed: near seeds give unlike states, and never the all-zero one. */
     for (int i = 0; i < 4; i++) {
         seed += UINT64_C(0x9e3779b97f4a7c15);
@@ -40,6 +42,12 @@ void random_seed(uint64_t seed)
         state[i] = word ^ word >> 31;
     }
     seeded = true;
+}
+
+void random_again(void)
+{
+    if (seeded)
+        random_seed(first_seed);
 }
 
 static void seeded_bytes(unsigned char *to, size_t size)

@@ -7,6 +7,9 @@
 #include <stdint.h>
 
 void random_seed(uint64_t seed);
+/* From the beginning again, when there is a seed: what follows a reset then does not depend on what
+ * was before it. */
+void random_again(void);
 void random_bytes(void *to, size_t size);
 /* Fills `to` with `length` characters of the alphabet and a NUL (room for length + 1). Each
  * character is equally likely. */

@@ -20,6 +20,7 @@ struct stream {
     void *closed_arg;
     bool paused;
     bool ended;   /* the source let go */
+    bool failed;  /* before all was written */
     bool aborted; /* the sink let go */
 };
 
@@ -92,9 +93,26 @@ void stream_end(struct stream *stream)
         free_when_unused(stream);
 }
 
+void stream_fail(struct stream *stream)
+{
+    if (!stream->ended)
+        stream->failed = true;
+    stream_end(stream);
+}
+
+bool stream_failed(const struct stream *stream)
+{
+    return stream->failed;
+}
+
 long stream_take(struct stream *stream, void *to, size_t size)
 {
     size_t there = stream->waiting.size - stream->taken;
+    if (there == 0 && !stream->ended && stream->source.fill) {
+        long filled = stream->source.fill(stream->source.arg, to, size);
+        if (filled > 0)
+            return filled;
+    }
     if (there == 0)
         return stream->ended ? -1 : 0;
     if (size > there)

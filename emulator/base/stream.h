@@ -1,7 +1,10 @@
 /* A bounded, pausable, abortable stream of bytes from one source to one sink. The source writes and
  * is told to pause when more than `limit` bytes wait; the sink takes what is there and the source
  * is told to go on. Either side may end it: the source with stream_end(), the sink with
- * stream_abort(). Encoders (SSE, NDJSON, …) sit on the source side and write finished frames. */
+ * stream_abort(). Encoders (SSE, NDJSON, …) sit on the source side and write finished frames.
+ *
+ * A source of bytes that are always there, such as a file, need not write: it sets fill(), and the
+ * sink's buffer is the only one. */
 #ifndef SANDPIT_BASE_STREAM_H
 #define SANDPIT_BASE_STREAM_H
 
@@ -17,6 +20,9 @@ struct stream_source {
      * later. Called at most once, never after stream_end(). */
     void (*aborted)(void *arg);
     void *arg;
+    /* Puts at most `size` bytes there and says how many. 0 only after stream_end() or
+     * stream_fail(). Or NULL. */
+    long (*fill)(void *arg, void *to, size_t size);
 };
 struct stream_sink {
     /* Bytes (or the end) can be taken. Called when an empty stream gets its first byte or ends. */
@@ -36,9 +42,13 @@ void stream_on_closed(struct stream *stream, void (*closed)(void *arg), void *ar
 int stream_write(struct stream *stream, const void *data, size_t size);
 /* No more bytes will come; gives up the source's reference. */
 void stream_end(struct stream *stream);
+/* The same, when bytes are missing: the sink must not take what it has for the whole. */
+void stream_fail(struct stream *stream);
 
 /* Sink side. Copies at most `size` bytes out; 0 = nothing now, -1 = ended and empty. */
 long stream_take(struct stream *stream, void *to, size_t size);
+/* Whether the end that stream_take() told came by stream_fail(). */
+bool stream_failed(const struct stream *stream);
 /* The sink is done, early or not; gives up the sink's reference. */
 void stream_abort(struct stream *stream);
 

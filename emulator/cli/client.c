@@ -24,6 +24,8 @@ struct wire {
     const struct client *client;
     int fd;
     int64_t deadline_ms; /* CLOCK_MONOTONIC; 0 = none */
+    int (*event)(void *arg, const char *data); /* for a stream of events, else NULL */
+    void *event_arg;
     char data[65536];
     size_t at, filled;
 };
@@ -211,6 +213,19 @@ static int wire_body(struct wire *wire, long long size, struct buf *to, struct e
     return 0;
 }
 
+/* Gives the data of the whole lines that are there, and keeps the rest. */
+static int wire_events(struct wire *wire, struct buf *text)
+{
+    int result = 0;
+    for (char *end; result == 0 && text->size && (end = memchr(text->data, '\n', text->size));) {
+        *end = '\0';
+        if (strncmp(text->data, "data: ", 6) == 0)
+            result = wire->event(wire->event_arg, text->data + 6);
+        buf_drop(text, (size_t)(end + 1 - text->data));
+    }
+    return result;
+}
+
 static int wire_chunks(struct wire *wire, struct buf *to, struct error *err)
 {
     char line[4096];
@@ -228,7 +243,9 @@ static int wire_chunks(struct wire *wire, struct buf *to, struct error *err)
         do { /* the line after the chunk, or the trailers up to the empty line */
             result = wire_line(wire, line, sizeof line, err);
         } while (result == 0 && line[0]);
-        if (result < 0 || size == 0)
+        if (result == 0 && wire->event)
+            result = wire_events(wire, to);
+        if (result != 0 || size == 0)
             return result;
     }
 }
@@ -242,67 +259,81 @@ static const char *header_value(const char *line, const char *name)
     return line + strspn(line, " \t");
 }
 
-static int wire_receive(struct wire *wire, struct client_answer *answer, struct error *err)
+/* The head of the answer that counts. */
+static int wire_head(struct wire *wire, int *status, long long *size, bool *chunked,
+                     struct error *err)
 {
     char line[HEAD_BYTES_MAX];
-    long long size = -1;
-    bool chunked = false;
     do { /* 1xx answers come before the one that counts */
         int result = wire_line(wire, line, sizeof line, err);
         if (result < 0)
             return result;
-        if (sscanf(line, "HTTP/1.%*1d %3d", &answer->status) != 1)
+        if (sscanf(line, "HTTP/1.%*1d %3d", status) != 1)
             return error_set(err, EPROTO, "what answers on port %d does not speak HTTP",
                              wire->client->port);
         while ((result = wire_line(wire, line, sizeof line, err)) == 0 && line[0]) {
             const char *value = header_value(line, "Content-Length");
-            size = value ? strtoll(value, NULL, 10) : size;
+            *size = value ? strtoll(value, NULL, 10) : *size;
             value = header_value(line, "Transfer-Encoding");
-            chunked = chunked || (value && strcasecmp(value, "chunked") == 0);
+            *chunked = *chunked || (value && strcasecmp(value, "chunked") == 0);
         }
         if (result < 0)
             return result;
-    } while (answer->status < 200);
+    } while (*status < 200);
+    return 0;
+}
+
+static int wire_receive(struct wire *wire, struct client_answer *answer, struct error *err)
+{
+    long long size = -1;
+    bool chunked = false;
+    int result = wire_head(wire, &answer->status, &size, &chunked, err);
+    if (result < 0)
+        return result;
     if (answer->status == 204 || answer->status == 304)
         return 0;
+    if (answer->status >= 400)
+        wire->event = NULL; /* it says why instead */
     return chunked ? wire_chunks(wire, &answer->body, err)
                    : wire_body(wire, size, &answer->body, err);
 }
 
-static int write_request(const struct client *client, const char *method, const char *path,
-                         const json_t *body, struct buf *to)
+static int write_request(const struct client *client, const struct client_message *message,
+                         struct buf *to)
 {
-    CLEANUP_FREE char *text = body ? json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
-    if (body && !text)
-        return -EINVAL;
-    int result = buf_addf(to,
-                          "%s %s HTTP/1.1\r\nHost: %s:%d\r\nAccept: application/json\r\n"
-                          "Connection: close\r\n",
-                          method, path, client->host, client->port);
-    if (result == 0 && client->token[0])
-        result = buf_addf(to, "Authorization: Bearer %s\r\n", client->token);
-    if (result == 0 && text)
-        result = buf_addf(to, "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
-                          strlen(text), text);
-    else if (result == 0)
-        result = buf_adds(to, strcmp(method, "GET") ? "Content-Length: 0\r\n\r\n" : "\r\n");
-    return result;
+    bool has_body = message->body || strcmp(message->method, "GET") != 0;
+    buf_addf(to,
+             "%s %s HTTP/1.1\r\nHost: %s:%d\r\nAccept: application/json\r\n"
+             "Connection: close\r\n",
+             message->method, message->path, client->host, client->port);
+    if (client->token[0])
+        buf_addf(to, "Authorization: Bearer %s\r\n", client->token);
+    if (message->headers)
+        buf_adds(to, message->headers);
+    if (message->body)
+        buf_adds(to, "Content-Type: application/json\r\n");
+    if (has_body)
+        buf_addf(to, "Content-Length: %zu\r\n", message->body_size);
+    buf_adds(to, "\r\n");
+    return buf_add(to, message->body ? message->body : "", message->body_size);
 }
 
-int client_request(const struct client *client, const char *method, const char *path,
-                   const json_t *body, int timeout_ms, struct client_answer *answer,
-                   struct error *err)
+/* `how` has the deadline and the receiver of events. */
+static int exchange(const struct client *client, const struct client_message *message,
+                    const struct wire *how, struct client_answer *answer, struct error *err)
 {
     *answer = (struct client_answer){.body = BUF_INIT(BODY_BYTES_MAX)};
     CLEANUP_BUF struct buf request = BUF_INIT(BODY_BYTES_MAX);
-    int result = write_request(client, method, path, body, &request);
+    int result = write_request(client, message, &request);
     if (result < 0)
         return error_errno(err, -result, "write the request");
     CLEANUP_FREE struct wire *wire = calloc(1, sizeof *wire);
     if (!wire)
         return error_set(err, ENOMEM, "out of memory");
     wire->client = client;
-    wire->deadline_ms = timeout_ms ? now_ms() + timeout_ms : 0;
+    wire->deadline_ms = how->deadline_ms;
+    wire->event = how->event;
+    wire->event_arg = how->event_arg;
     result = wire_connect(wire, err);
     if (result < 0)
         return result;
@@ -315,21 +346,59 @@ int client_request(const struct client *client, const char *method, const char *
     return result;
 }
 
+int client_send(const struct client *client, const struct client_message *message, int timeout_ms,
+                struct client_answer *answer, struct error *err)
+{
+    const struct wire how = {.deadline_ms = timeout_ms ? now_ms() + timeout_ms : 0};
+    return exchange(client, message, &how, answer, err);
+}
+
+int client_request(const struct client *client, const char *method, const char *path,
+                   const json_t *body, int timeout_ms, struct client_answer *answer,
+                   struct error *err)
+{
+    *answer = (struct client_answer){.body = BUF_INIT(BODY_BYTES_MAX)};
+    CLEANUP_FREE char *text = body ? json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+    if (body && !text)
+        return error_errno(err, EINVAL, "write the request");
+    struct client_message message = {
+        .method = method, .path = path, .body = text, .body_size = text ? strlen(text) : 0};
+    return client_send(client, &message, timeout_ms, answer, err);
+}
+
+/* What a status from 400 on says, as an error. */
+static int refused(const struct client_answer *answer, struct error *err)
+{
+    if (answer->status < 400)
+        return 0;
+    const char *text = json_string_value(json_object_get(answer->json, "error"));
+    const char *hint = json_string_value(json_object_get(answer->json, "hint"));
+    int code = answer->status == 404 ? ENOENT : EINVAL;
+    if (!text)
+        return error_set(err, code, "the emulator answered with status %d", answer->status);
+    return error_set(err, code, "%s%s%s", text, hint ? "\nhint: " : "", hint ? hint : "");
+}
+
 int client_call(const struct client *client, const char *method, const char *path,
                 const json_t *body, struct client_answer *answer, struct error *err)
 {
     int result = client_request(client, method, path, body, CALL_TIMEOUT_MS, answer, err);
     if (result < 0)
         return result;
-    if (answer->status >= 400) {
-        const char *text = json_string_value(json_object_get(answer->json, "error"));
-        const char *hint = json_string_value(json_object_get(answer->json, "hint"));
-        int code = answer->status == 404 ? ENOENT : EINVAL;
-        if (!text)
-            return error_set(err, code, "the emulator answered with status %d", answer->status);
-        return error_set(err, code, "%s%s%s", text, hint ? "\nhint: " : "", hint ? hint : "");
-    }
+    result = refused(answer, err);
+    if (result < 0)
+        return result;
     return answer->json ? 0 : error_set(err, EPROTO, "the emulator's answer is not JSON");
+}
+
+int client_follow(const struct client *client, const char *path,
+                  int (*event)(void *arg, const char *data), void *arg, struct error *err)
+{
+    CLEANUP_ANSWER struct client_answer answer = {0};
+    const struct client_message message = {.method = "GET", .path = path};
+    const struct wire how = {.event = event, .event_arg = arg};
+    int result = exchange(client, &message, &how, &answer, err);
+    return result == 0 ? refused(&answer, err) : result;
 }
 
 /* The token that the locator knows for this port, if any. */

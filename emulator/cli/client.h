@@ -35,6 +35,22 @@ int client_request(const struct client *client, const char *method, const char *
                    const json_t *body, int timeout_ms, struct client_answer *answer,
                    struct error *err);
 
+/* The same with any bytes as the body (NULL = none) and further headers: whole lines with CRLF, or
+ * NULL. */
+struct client_message {
+    const char *method, *path;
+    const char *headers;
+    const char *body;
+    size_t body_size;
+};
+int client_send(const struct client *client, const struct client_message *message, int timeout_ms,
+                struct client_answer *answer, struct error *err);
+
+/* GETs a stream of server-sent events and gives the data of each, until the emulator ends it (0), the
+ * callback returns something else than 0 (which is returned), or something fails. */
+int client_follow(const struct client *client, const char *path,
+                  int (*event)(void *arg, const char *data), void *arg, struct error *err);
+
 /* As client_request; statuses from 400 on are errors with the emulator's text (and hint). */
 int client_call(const struct client *client, const char *method, const char *path,
                 const json_t *body, struct client_answer *answer, struct error *err);

@@ -7,6 +7,7 @@
 #include "cli/client.h"
 #include "cli/commands.h"
 #include "cli/text.h"
+#include "clock/clock.h"
 #include "worker/nearest.h"
 
 static const struct action {
@@ -100,6 +101,17 @@ static int act(const struct client *client, const struct action *action, const c
     return unsettled ? error_set(err, ETIMEDOUT, "not everything has settled yet") : 0;
 }
 
+static int check_argument(const struct action *action, const char *argument, struct error *err)
+{
+    if (!argument)
+        return 0;
+    if (strcmp(action->member, "by") == 0 && clock_parse_duration(argument) < 0)
+        return error_set(err, EINVAL, "'%s' is no duration (90s, 10m, 2h30m, 1d)", argument);
+    if (strcmp(action->member, "to") == 0 && clock_parse_time(argument) < 0)
+        return error_set(err, EINVAL, "'%s' is no time (2027-01-01T00:00:00Z)", argument);
+    return 0;
+}
+
 int cmd_clock(int argc, char **argv)
 {
     struct client_choice choice = {0};
@@ -134,6 +146,8 @@ int cmd_clock(int argc, char **argv)
                   action->member ? "needs an argument: a duration or a time" : "takes no argument");
         return text_fail("clock", &err, 2);
     }
+    if (check_argument(action, argument, &err) < 0)
+        return text_fail("clock", &err, 2);
     struct client client;
     if (client_choose(&choice, &client, &err) < 0 || act(&client, action, argument, json, &err) < 0)
         return text_fail("clock", &err, 1);

@@ -8,9 +8,17 @@ int cmd_run(int argc, char **argv);
 int cmd_exec(int argc, char **argv);
 int cmd_ps(int argc, char **argv);
 int cmd_clock(int argc, char **argv);
+int cmd_events(int argc, char **argv);
+int cmd_fault(int argc, char **argv);
+int cmd_logs(int argc, char **argv);
+int cmd_why(int argc, char **argv);
+int cmd_reset(int argc, char **argv);
+int cmd_state(int argc, char **argv);
 int cmd_stop(int argc, char **argv);
 int cmd_destroy(int argc, char **argv);
+int cmd_replace(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
+int cmd_demo(int argc, char **argv);
 int cmd_git(int argc, char **argv);
 int cmd_methods(int argc, char **argv);
 

@@ -17,11 +17,14 @@
 #include "cli/commands.h"
 #include "cli/doctor.h"
 #include "cli/git.h"
+#include "cli/keys.h"
 #include "cli/limits.h"
 #include "cli/locator.h"
 #include "cli/networks.h"
 #include "cli/options.h"
+#include "cli/platform.h"
 #include "cli/state.h"
+#include "cli/whole_file.h"
 #include "clock/clock.h"
 #include "config/wrangler.h"
 #include "control/control.h"
@@ -33,15 +36,25 @@
 /* What a class without a version of its own reports; the SDK line that is emulated. */
 #define DEFAULT_VERSION "0.12.7"
 
-enum { DEFAULT_PORT = 8787, PROBES = 10, SLEEP_AFTER_MS = 600000, STOP_GRACE_MS = 10000 };
+enum {
+    DEFAULT_PORT = 8787,
+    PROBES = 10,
+    SLEEP_AFTER_MS = 600000,
+    STOP_GRACE_MS = 10000,
+    LAST_EVENTS_MS = 30,
+};
 
 struct settings {
     const char *dir, *ip, *config, *persist_to, *log_level, *log_format, *default_session, *journal;
+    const char *events_file;
+    const char *stop_grace;
     const char *seed, *cwd, *protocol, *deadlines, *network;
     long port, ready_fd;
-    bool ephemeral, auth, local, remote;
+    bool ephemeral, auth, local, remote, faithful, interactive;
+    struct ready_file ready_file;
     struct limits_options limits;
     struct git_options git;
+    struct platform_options platform;
 };
 
 struct dev {
@@ -57,17 +70,19 @@ struct dev {
     struct clock *clock;
     struct driver *driver;
     struct store *store;
+    struct buckets *buckets;
     struct objects *objects;
     struct worker *worker;
     struct control *control;
     struct http_server *http;
+    struct keys *keys;
     bool ending;
     struct timer force;
 };
 
 static int parse(struct settings *settings, int argc, char **argv)
 {
-    *settings = (struct settings){.dir = ".", .port = -1, .ready_fd = -1};
+    *settings = (struct settings){.dir = ".", .port = -1, .ready_fd = -1, .interactive = true};
     const struct opt rows[] = {
         OPT_NUMBER("port", 'p', &settings->port, 0, 65535, "N",
                    "listen on port N, 0 = any (default 8787, or the next free one)"),
@@ -81,6 +96,7 @@ static int parse(struct settings *settings, int argc, char **argv)
         OPT_CHOICE("network", 0, &settings->network, "auto|none|pasta|slirp4netns",
                    "how sandboxes reach the network (default auto: what is installed)"),
         GIT_OPTION_ROWS(&settings->git),
+        PLATFORM_OPTION_ROWS(&settings->platform),
         OPT_FLAG("auth", 0, &settings->auth, "demand the bearer token that is printed"),
         OPT_TEXT("memory", 0, &settings->limits.memory, "SIZE",
                  "memory of a container, 512M (default: of its instance type, or 1G)"),
@@ -89,19 +105,29 @@ static int parse(struct settings *settings, int argc, char **argv)
         OPT_TEXT("cpus", 0, &settings->limits.cpus, "N",
                  "CPUs of a container, 0.5 (default: of its instance type, or all)"),
         OPT_FLAG("no-limits", 0, &settings->limits.none, "no limits but of disk"),
+        OPT_TEXT("stop-grace", 0, &settings->stop_grace, "DURATION",
+                 "how long a stopped container may take to end (default 10s)"),
         OPT_CHOICE("log-level", 0, &settings->log_level, "debug|info|log|warn|error|none",
                    "how much to say (default log)"),
         OPT_CHOICE("log-format", 0, &settings->log_format, "text|json", "how to say it"),
         OPT_TEXT("seed", 0, &settings->seed, "N", "repeatable tokens, uuids and ids"),
         OPT_TEXT("journal", 0, &settings->journal, "FILE",
                  "append accepted requests, clock calls and process ends to FILE"),
+        OPT_TEXT("events-file", 0, &settings->events_file, "FILE",
+                 "append events to FILE as they happen, one JSON object in each line"),
+        OPT_FLAG("faithful", 0, &settings->faithful,
+                 "answers as the original's, without hints of the emulator"),
         OPT_TEXT("cwd", 0, &settings->cwd, "DIR", "change to DIR first"),
         OPT_CHOICE("local-protocol", 0, &settings->protocol, "http|https", NULL),
         OPT_TEXT("http-deadlines", 0, &settings->deadlines, "HEAD,BODY,IDLE", NULL),
         OPT_FLAG("local", 'l', &settings->local, NULL),
         OPT_FLAG("remote", 'r', &settings->remote, NULL),
+        OPT_TEXT("ready-file", 0, &settings->ready_file.path, "FILE",
+                 "write {url, port, pid, token} to FILE when ready, remove it at the end"),
         OPT_NUMBER("ready-fd", 0, &settings->ready_fd, 3, 1 << 20, "FD",
                    "write the URL to this descriptor when ready"),
+        OPT_FLAG("show-interactive-dev-session", 0, &settings->interactive,
+                 "keys on a terminal, --no-… for none (default on)"),
         OPT_END,
     };
     const struct opt_command command = {
@@ -174,21 +200,37 @@ static int make_classes(struct dev *dev, struct error *err)
         snprintf(to->version, sizeof to->version, "%s",
                  *from->version ? from->version : DEFAULT_VERSION);
         to->python = from->python;
+        to->max_instances = from->max_instances;
         int result = limits_choose(&dev->settings.limits, from, to, err);
         if (result == 0)
             result = networks_choose(dev->settings.network, from, to, err);
         if (result < 0)
             return result;
     }
-    return 0;
+    return platform_versions(&dev->settings.platform, &dev->project, dev->classes, err);
+}
+
+/* Whatever is in `dir`; NULL = nothing is kept. */
+static int open_stores(struct dev *dev, const char *dir, struct error *err)
+{
+    char objects[PATH_MAX + 32] = ":memory:", buckets[PATH_MAX + 32] = ":memory:";
+    if (dir) {
+        snprintf(objects, sizeof objects, "%s/objects.sqlite", dir);
+        snprintf(buckets, sizeof buckets, "%s/buckets.sqlite", dir);
+    }
+    if (!(dev->store = store_open(objects, err)) || !(dev->buckets = buckets_open(buckets, err)))
+        return -err->code;
+    int result = buckets_bind(dev->buckets, BUCKET_DEFAULT);
+    for (size_t i = 0; i < json_array_size(dev->project.buckets) && result == 0; i++)
+        result = buckets_bind(dev->buckets,
+                              json_string_value(json_array_get(dev->project.buckets, i)));
+    return result < 0 ? error_errno(err, -result, "buckets") : 0;
 }
 
 static int open_state(struct dev *dev, struct error *err)
 {
-    if (dev->settings.ephemeral) {
-        dev->store = store_open(":memory:", err);
-        return dev->store ? 0 : -err->code;
-    }
+    if (dev->settings.ephemeral)
+        return open_stores(dev, NULL, err);
     const char *project = dev->project.found ? dev->project.dir : NULL;
     int result = state_choose(dev->settings.persist_to, project, dev->state_dir, PATH_MAX, err);
     if (result < 0)
@@ -196,10 +238,7 @@ static int open_state(struct dev *dev, struct error *err)
     dev->lock = state_lock(dev->state_dir, err);
     if (dev->lock < 0)
         return dev->lock;
-    char path[PATH_MAX + 32];
-    snprintf(path, sizeof path, "%s/objects.sqlite", dev->state_dir);
-    dev->store = store_open(path, err);
-    return dev->store ? 0 : -err->code;
+    return open_stores(dev, dev->state_dir, err);
 }
 
 static long long log_now(void *arg)
@@ -213,9 +252,19 @@ static int64_t http_now(void *arg)
 }
 
 /* A signal ends it: containers first, then the loop; a second one does not wait. */
-static void all_gone(void *arg)
+static void stop_now(void *arg)
 {
     loop_stop(((struct dev *)arg)->loop);
+}
+
+/* Those who follow the events see the last ones too. */
+static void all_gone(void *arg)
+{
+    struct dev *dev = arg;
+    loop_disarm(dev->loop, &dev->force);
+    if (events_let_go(objects_events(dev->objects)) == 0 ||
+        loop_arm(dev->loop, &dev->force, MS_NS(LAST_EVENTS_MS)) < 0)
+        loop_stop(dev->loop);
 }
 
 static void end(void *arg, int signal)
@@ -226,9 +275,20 @@ static void end(void *arg, int signal)
         return;
     }
     dev->ending = true;
-    dev->force = (struct timer){.fire = all_gone, .arg = dev};
+    dev->force = (struct timer){.fire = stop_now, .arg = dev};
     loop_arm(dev->loop, &dev->force, MS_NS(STOP_GRACE_MS));
     objects_shutdown(dev->objects, all_gone, dev);
+}
+
+/* In milliseconds of real time, or -EINVAL. */
+static int stop_grace(const struct settings *settings, struct error *err)
+{
+    const int64_t most = 3600000;
+    int64_t ms = settings->stop_grace ? clock_parse_duration(settings->stop_grace) : STOP_GRACE_MS;
+    if (ms >= 0 && ms <= most)
+        return (int)ms;
+    return error_set(err, EINVAL, "--stop-grace takes a duration up to 1h (500ms, 10s), not '%s'",
+                     settings->stop_grace);
 }
 
 static int build_layers(struct dev *dev, struct error *err)
@@ -239,10 +299,15 @@ static int build_layers(struct dev *dev, struct error *err)
         .sleep_after_ms = SLEEP_AFTER_MS,
         .default_session =
             !dev->settings.default_session || strcmp(dev->settings.default_session, "on") == 0,
-        .stop_grace_ms = STOP_GRACE_MS,
+        .stop_grace_ms = stop_grace(&dev->settings, err),
         .git = &dev->git,
         .start_hint = doctor_hint,
+        .faithful = dev->settings.faithful,
     };
+    if (objects.stop_grace_ms < 0)
+        return -err->code;
+    if (platform_choose(&dev->settings.platform, &dev->project, &objects.platform, err) < 0)
+        return -err->code;
     if (!(dev->loop = loop_new(err)) || !(dev->clock = clock_new(dev->loop, err)))
         return -err->code;
     log_set_clock(log_now, dev->clock);
@@ -259,29 +324,47 @@ static int build_layers(struct dev *dev, struct error *err)
         !(dev->objects =
               objects_new(dev->loop, dev->clock, dev->driver, dev->store, &objects, err)))
         return -err->code;
+    if (dev->settings.events_file &&
+        events_to_file(objects_events(dev->objects), dev->settings.events_file, err) < 0)
+        return -err->code;
     struct control_config control = {
         .loop = dev->loop,
         .clock = dev->clock,
         .objects = dev->objects,
         .driver = "bwrap",
         .state_dir = dev->state_dir,
-        .sdk_version = DEFAULT_VERSION,
+        .buckets = dev->buckets,
+        .sdk_version = dev->settings.platform.sdk_version ? dev->settings.platform.sdk_version
+                                                          : DEFAULT_VERSION,
     };
     if (!(dev->control = control_new(&control)))
         return error_errno(err, ENOMEM, "control");
     struct worker_config worker = {
+        .loop = dev->loop,
         .objects = dev->objects,
         .clock = dev->clock,
         .page = control_page,
         .page_arg = dev->control,
+        .buckets = dev->buckets,
+        .faithful = dev->settings.faithful,
     };
     dev->worker = worker_new(&worker, err);
     return dev->worker ? 0 : -err->code;
 }
 
+static bool is_early(void *arg, enum http_owner owner, const struct http_request *request)
+{
+    return worker_forwards(owner, http_path(request));
+}
+
 static void handle_worker(void *arg, struct http_request *request)
 {
     worker_handle(((struct dev *)arg)->worker, request);
+}
+
+static bool worker_body_streams(void *arg, const struct http_request *request)
+{
+    return worker_streams(request);
 }
 
 static void handle_control(void *arg, struct http_request *request)
@@ -314,6 +397,8 @@ static int listen_on(struct dev *dev, struct error *err)
         .handle = {[OWNER_WORKER] = handle_worker,
                    [OWNER_CONTROL] = handle_control,
                    [OWNER_CONTAINER] = handle_container},
+        .streams = {[OWNER_WORKER] = worker_body_streams},
+        .early = is_early,
         .arg = dev,
     };
     if (settings->deadlines && sscanf(settings->deadlines, "%d,%d,%d", &http.head_ms,
@@ -405,6 +490,9 @@ static int announce(struct dev *dev, struct error *err)
     doctor_warn();
     printf("[sandpit:info] Ready on %s\n", url);
     fflush(stdout);
+    result = ready_file_write(&dev->settings.ready_file, url, port, dev->token, err);
+    if (result < 0)
+        return result;
     if (dev->settings.ready_fd >= 0) {
         dprintf((int)dev->settings.ready_fd, "%s\n", url);
         close((int)dev->settings.ready_fd);
@@ -412,14 +500,41 @@ static int announce(struct dev *dev, struct error *err)
     return 0;
 }
 
+static void quit(void *arg)
+{
+    end(arg, SIGINT);
+}
+
+/* A terminal without keys is no reason to end. */
+static void listen_to_keys(struct dev *dev)
+{
+    char url[64];
+    struct error err = {0};
+    snprintf(url, sizeof url, "http://localhost:%u", http_port(dev->http));
+    struct keys_config keys = {.loop = dev->loop,
+                               .clock = dev->clock,
+                               .objects = dev->objects,
+                               .url = url,
+                               .quit = quit,
+                               .arg = dev};
+    if (dev->settings.interactive && log_enabled(LOG_INFO))
+        dev->keys = keys_new(&keys, &err);
+    if (err.code)
+        log_warn("no keys: %s", err.text);
+}
+
 static void take_down(struct dev *dev)
 {
+    keys_free(dev->keys);
+    ready_file_remove(&dev->settings.ready_file);
+    worker_disconnect(dev->worker);
     http_free(dev->http);
     worker_free(dev->worker);
     control_free(dev->control);
     objects_free(dev->objects);
     driver_free(dev->driver);
     store_close(dev->store);
+    buckets_close(dev->buckets);
     if (dev->clock)
         log_set_clock(NULL, NULL);
     clock_free(dev->clock);
@@ -439,6 +554,8 @@ static int serve(struct dev *dev, struct error *err)
     if (result == 0)
         result = check_wrangler(&dev->settings, err);
     if (result == 0)
+        result = ready_file_prepare(&dev->settings.ready_file, err);
+    if (result == 0)
         result = project_load(dev->settings.dir, dev->settings.config, &dev->project, err);
     if (result == 0)
         result = make_classes(dev, err);
@@ -450,6 +567,8 @@ static int serve(struct dev *dev, struct error *err)
         result = listen_on(dev, err);
     if (result == 0)
         result = announce(dev, err);
+    if (result == 0)
+        listen_to_keys(dev);
     return result == 0 ? loop_run(dev->loop, err) : result;
 }
 

@@ -1,4 +1,4 @@
-/* `sandpit stop` and `sandpit destroy`: the lifecycle by hand. */
+/* `sandpit stop`, `sandpit destroy` and `sandpit replace`: the lifecycle by hand. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -70,4 +70,11 @@ int cmd_destroy(int argc, char **argv)
     return lifecycle(argc, argv, "destroy", "sandpit destroy [options] ID…",
                      "Destroys sandboxes, as destroy() does: at once, with all files and "
                      "processes.\nOptions such as sleepAfter stay.");
+}
+
+int cmd_replace(int argc, char **argv)
+{
+    return lifecycle(argc, argv, "replace", "sandpit replace [options] ID…",
+                     "Takes the containers of sandboxes away, as the platform does when it moves "
+                     "them:\ncalls in flight are interrupted, the next one gets a fresh container.");
 }

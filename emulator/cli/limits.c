@@ -8,6 +8,9 @@
 
 #define MIB ((uint64_t)1 << 20)
 
+/* What wrangler takes for a class without a type. */
+#define BILLED_DEFAULT "lite"
+
 enum { DEFAULT_PIDS = 1024 };
 /* A class without a type. */
 static const struct instance_size default_size = {
@@ -31,11 +34,25 @@ static int override(const struct limits_options *options, struct instance_limits
     return 0;
 }
 
+/* Billed is the size that is configured, whatever it gets on this machine. */
+static void bill(const struct project_class *from, struct object_class *to)
+{
+    struct instance_size size = from->size;
+    const char *name = *from->instance_type ? from->instance_type : "custom";
+    if (!from->sized && instance_type_find(BILLED_DEFAULT, &size))
+        name = BILLED_DEFAULT;
+    snprintf(to->billed_as, sizeof to->billed_as, "%s", name);
+    to->billed = (struct billed_size){.vcpus = instance_vcpus(&size),
+                                      .memory_gib = (double)size.memory_bytes / (1024 * MIB),
+                                      .disk_gb = (double)size.disk_bytes / 1e9};
+}
+
 int limits_choose(const struct limits_options *options, const struct project_class *from,
                   struct object_class *to, struct error *err)
 {
     const struct instance_size *size = from->sized ? &from->size : &default_size;
     snprintf(to->instance_type, sizeof to->instance_type, "%s", from->instance_type);
+    bill(from, to);
     to->limits = (struct instance_limits){0};
     if (!options->none)
         to->limits = (struct instance_limits){.memory_bytes = size->memory_bytes,

@@ -6,6 +6,7 @@
 #include "control/control.h"
 #include "worker/api.h"
 #include "worker/methods.h"
+#include "worker/worker.h"
 
 enum { PAGE_BYTES_MAX = 4 << 20 };
 
@@ -55,8 +56,10 @@ static const char container_api[] =
 static int add_container(struct buf *page)
 {
     int result = buf_adds(page, container_api);
-    for (const struct op *op = container_ops; op->name && result >= 0; op++)
-        result = buf_addf(page, "| `%s %s` | %s |\n", op->method, op->path, op->name);
+    for (const struct op *op = container_ops; op->name && result >= 0; op++) {
+        if (*op->path == '/') /* others have no route of their own */
+            result = buf_addf(page, "| `%s %s` | %s |\n", op->method, op->path, op->name);
+    }
     return result;
 }
 
@@ -65,7 +68,7 @@ int cmd_methods(int argc, char **argv)
     CLEANUP_BUF struct buf page = BUF_INIT(PAGE_BYTES_MAX);
     if (buf_adds(&page, head) < 0 || buf_adds(&page, method_route) < 0 ||
         methods_markdown(&page) < 0 || buf_adds(&page, api_routes) < 0 || api_markdown(&page) < 0 ||
-        add_container(&page) < 0 || buf_adds(&page, "\n## Control API\n\n") < 0 ||
+        forward_markdown(&page) < 0 || add_container(&page) < 0 || buf_adds(&page, "\n## Control API\n\n") < 0 ||
         control_markdown(&page) < 0) {
         fprintf(stderr, "sandpit methods: the page does not fit\n");
         return 1;

@@ -12,9 +12,34 @@ static const char *member(const json_t *object, const char *name)
     return json_string_value(json_object_get(object, name));
 }
 
+/* "team=search, run=42". */
+static const char *labels_text(const json_t *labels, struct buf *to)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)labels, name, value)
+        buf_addf(to, "%s%s=%s", to->size ? ", " : "", name, json_string_value(value));
+    return to->size ? buf_text(to) : NULL;
+}
+
+/* The last two columns are only there when a sandbox has something for them. */
+static bool any_placed(const json_t *list)
+{
+    size_t index;
+    json_t *one;
+    json_array_foreach(list, index, one)
+    {
+        if (json_is_object(json_object_get(one, "location")) ||
+            json_object_size(json_object_get(one, "labels")) > 0)
+            return true;
+    }
+    return false;
+}
+
 static int add_sandbox(struct table *table, const json_t *one, int64_t now)
 {
-    char since[48] = "", sleeps[32] = "", inflight[24], length[32];
+    CLEANUP_BUF struct buf labels = BUF_INIT(4096);
+    char since[48] = "", sleeps[32] = "", inflight[24], inside[64], length[32];
     int64_t at = text_time(json_object_get(one, "since"));
     if (at >= 0) {
         text_duration(now - at, length);
@@ -27,16 +52,21 @@ static int add_sandbox(struct table *table, const json_t *one, int64_t now)
         text_duration(at - now, sleeps);
     snprintf(inflight, sizeof inflight, "%lld",
              (long long)json_integer_value(json_object_get(one, "inflight")));
-    return table_add(table,
-                     (const char *[]){member(one, "id"), member(one, "class"), member(one, "state"),
-                                      since, sleeps, inflight, member(one, "why")});
+    snprintf(inside, sizeof inside, "%zu/%lld", json_array_size(json_object_get(one, "sessions")),
+             (long long)json_integer_value(json_object_get(one, "processes")));
+    return table_add(table, (const char *[]){member(one, "id"), member(one, "class"),
+                                             member(one, "state"), since, sleeps, inflight, inside,
+                                             member(one, "why"),
+                                             member(json_object_get(one, "location"), "colo"),
+                                             labels_text(json_object_get(one, "labels"), &labels)});
 }
 
 static int print_sandboxes(const json_t *list, int64_t now)
 {
-    CLEANUP_TABLE struct table table = {.columns = 7};
-    int result = table_add(
-        &table, (const char *[]){"ID", "CLASS", "STATE", "SINCE", "SLEEPS IN", "INFLIGHT", "WHY"});
+    CLEANUP_TABLE struct table table = {.columns = any_placed(list) ? 10 : 8};
+    int result =
+        table_add(&table, (const char *[]){"ID", "CLASS", "STATE", "SINCE", "SLEEPS IN", "INFLIGHT",
+                                           "SESS/PROC", "WHY", "LOCATION", "LABELS"});
     size_t index;
     json_t *one;
     json_array_foreach(list, index, one)

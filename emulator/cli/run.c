@@ -1,36 +1,28 @@
 /* `sandpit run`: a command on the host with an emulator of its own, which ends with it. */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "cli/client.h"
 #include "cli/commands.h"
+#include "cli/private.h"
+#include "cli/report.h"
 #include "cli/text.h"
-
-enum { READY_TIMEOUT_MS = 30000, STOP_TIMEOUT_MS = 5000, DEV_ARGS_MAX = 250 };
-
-/* Signals that are handed on to the command. */
-static const int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+#include "cli/whole_file.h"
 
 struct run {
-    char *dev[DEV_ARGS_MAX + 8]; /* the emulator's command line */
-    int dev_count;
+    struct private_emulator emulator;
+    struct client client; /* for the emulator */
     char **command;
-    pid_t emulator;
-    int emulator_pidfd;
-    int signals; /* signalfd */
-    sigset_t old_mask;
-    char url[256];
+    const char *report; /* a file for it, or NULL */
+    bool quiet, fail_on_leak;
 };
 
 static int show_help(void)
@@ -40,13 +32,23 @@ static int show_help(void)
          .name = "project",
          .value = "DIR",
          .help = "the project (default: the current directory)"},
+        {.kind = OPT_KIND_FLAG,
+         .name = "fail-on-leak",
+         .help = "exit 1 when CMD was successful but left sandboxes behind"},
+        {.kind = OPT_KIND_TEXT,
+         .name = "report",
+         .value = "FILE",
+         .help = "write the report to FILE too, as JSON"},
+        {.kind = OPT_KIND_FLAG, .name = "no-report", .help = "do not print the report"},
         OPT_END,
     };
     const struct opt_command command = {
         .synopsis = "sandpit run [options] -- CMD…",
         .about = "Starts an emulator on a free port, without state on disk, runs CMD with\n"
                  "SANDPIT_URL and SANDPIT_PORT in its environment, stops the emulator and exits\n"
-                 "with CMD's status. All options of `sandpit dev` may be given.",
+                 "with CMD's status. At the end it reports on stderr which sandboxes were never\n"
+                 "destroyed, and what the containers would have cost. All options of\n"
+                 "`sandpit dev` may be given; with --persist-to the state stays.",
         .rows = rows};
     char *argv[] = {"run", "--help", NULL};
     struct opt_rest rest;
@@ -59,31 +61,67 @@ static int usage(const char *text)
     return 2;
 }
 
-/* Everything before "--" is the emulator's but --project, which is its DIR. Later options win, so
- * the defaults come first. */
+/* The value of --NAME VALUE or --NAME=VALUE at argv[*at]: NULL when it is another option, "" when
+ * there is none. */
+static char *value_of(const char *name, int argc, char **argv, int *at)
+{
+    size_t length = strlen(name);
+    if (strncmp(argv[*at], name, length) != 0)
+        return NULL;
+    if (argv[*at][length] == '=')
+        return argv[*at] + length + 1;
+    if (argv[*at][length])
+        return NULL;
+    if (*at + 1 >= argc || strcmp(argv[*at + 1], "--") == 0)
+        return "";
+    return argv[++*at];
+}
+
+/* Ours; everything else before "--" is the emulator's. */
+static bool take_flag(struct run *run, const char *argument)
+{
+    if (strcmp(argument, "--fail-on-leak") == 0)
+        run->fail_on_leak = true;
+    else if (strcmp(argument, "--no-report") == 0)
+        run->quiet = true;
+    else
+        return false;
+    return true;
+}
+
+static bool is_option(const char *argument, const char *name)
+{
+    size_t length = strlen(name);
+    return strncmp(argument, name, length) == 0 && (!argument[length] || argument[length] == '=');
+}
+
 static int read_arguments(int argc, char **argv, struct run *run)
 {
-    run->dev[run->dev_count++] = "sandpit";
-    run->dev[run->dev_count++] = "dev";
-    run->dev[run->dev_count++] = "--port=0";
-    run->dev[run->dev_count++] = "--ephemeral";
-    run->dev[run->dev_count++] = "--log-level=warn";
     int at = 1;
+    bool persist = false;
     for (; at < argc && strcmp(argv[at], "--") != 0; at++) {
-        if (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "-h") == 0)
+        char *argument = argv[at], *value;
+        if (strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0)
             return show_help();
-        if (run->dev_count >= DEV_ARGS_MAX)
-            return usage("too many options");
-        if (strcmp(argv[at], "--project") == 0) {
-            if (++at >= argc || strcmp(argv[at], "--") == 0)
-                return usage("--project needs a directory");
-            run->dev[run->dev_count++] = argv[at];
-        } else if (strncmp(argv[at], "--project=", 10) == 0) {
-            run->dev[run->dev_count++] = argv[at] + 10;
-        } else {
-            run->dev[run->dev_count++] = argv[at];
+        if (take_flag(run, argument))
+            continue;
+        if ((value = value_of("--report", argc, argv, &at))) {
+            if (!*value)
+                return usage("--report needs a file");
+            run->report = value;
+            continue;
         }
+        persist = persist || is_option(argument, "--persist-to");
+        if ((value = value_of("--project", argc, argv, &at))) {
+            if (!*value)
+                return usage("--project needs a directory");
+            argument = value;
+        }
+        if (private_add(&run->emulator, argument) < 0)
+            return usage("too many options");
     }
+    if (persist && private_add(&run->emulator, "--no-ephemeral") < 0)
+        return usage("too many options");
     if (at + 1 >= argc)
         return usage(at < argc ? "there is no command after --"
                                : "the command goes after --: sandpit run -- CMD…");
@@ -91,110 +129,15 @@ static int read_arguments(int argc, char **argv, struct run *run)
     return OPT_GO;
 }
 
-static int open_pidfd(pid_t pid)
-{
-    return (int)syscall(SYS_pidfd_open, pid, 0);
-}
-
-/* In the child that becomes the emulator. A process group of its own keeps the terminal's Ctrl-C
- * away from it: the command may still need it while it ends. */
-static void become_emulator(struct run *run, pid_t parent, int ready)
-{
-    char option[32];
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent)
-        _exit(1);
-    sigprocmask(SIG_SETMASK, &run->old_mask, NULL);
-    snprintf(option, sizeof option, "--ready-fd=%d", ready);
-    run->dev[run->dev_count++] = option;
-    run->dev[run->dev_count] = NULL;
-    fcntl(ready, F_SETFD, 0);
-    /* The command alone owns stdin and stdout; messages still come on stderr. */
-    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (nothing >= 0) {
-        dup2(nothing, 0);
-        dup2(nothing, 1);
-    }
-    execv("/proc/self/exe", run->dev);
-    _exit(127);
-}
-
-static int read_ready_line(struct run *run, int fd, struct error *err)
-{
-    size_t length = 0;
-    for (;;) {
-        struct pollfd items[] = {{.fd = fd, .events = POLLIN},
-                                 {.fd = run->signals, .events = POLLIN}};
-        int ready = poll(items, 2, READY_TIMEOUT_MS);
-        if (ready < 0 && errno == EINTR)
-            continue;
-        if (ready <= 0)
-            return error_set(err, ETIMEDOUT, "the emulator did not become ready");
-        if (items[1].revents)
-            return error_set(err, EINTR, "interrupted");
-        ssize_t got = read(fd, run->url + length, sizeof run->url - 1 - length);
-        if (got <= 0)
-            return error_set(err, EPIPE, "the emulator did not start");
-        length += (size_t)got;
-        run->url[length] = '\0';
-        char *newline = strchr(run->url, '\n');
-        if (newline) {
-            *newline = '\0';
-            return 0;
-        }
-        if (length == sizeof run->url - 1)
-            return error_set(err, EPROTO, "the emulator's ready line is too long");
-    }
-}
-
-static int start_emulator(struct run *run, struct error *err)
-{
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return error_errno(err, errno, "make a pipe");
-    CLEANUP_FD int reading = ends[0];
-    CLEANUP_FD int writing = ends[1];
-    pid_t parent = getpid();
-    run->emulator = fork();
-    if (run->emulator < 0)
-        return error_errno(err, errno, "start the emulator");
-    if (run->emulator == 0)
-        become_emulator(run, parent, writing);
-    run->emulator_pidfd = open_pidfd(run->emulator);
-    close(steal_fd(&writing));
-    return read_ready_line(run, reading, err);
-}
-
-/* SIGTERM, five seconds, SIGKILL. The exit status, or -1 when there is none. */
-static int stop_emulator(struct run *run)
-{
-    int status = 0;
-    if (run->emulator <= 0)
-        return -1;
-    kill(run->emulator, SIGTERM);
-    struct pollfd item = {.fd = run->emulator_pidfd, .events = POLLIN};
-    int ready;
-    do {
-        ready = poll(&item, 1, STOP_TIMEOUT_MS);
-    } while (ready < 0 && errno == EINTR);
-    if (ready <= 0)
-        kill(run->emulator, SIGKILL);
-    waitpid(run->emulator, &status, 0);
-    cleanup_fd(&run->emulator_pidfd);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 static void become_command(struct run *run)
 {
-    struct client client;
     char port[16];
-    if (client_parse_url(run->url, &client, NULL) < 0)
-        _exit(125);
-    snprintf(port, sizeof port, "%d", client.port);
-    setenv("SANDPIT_URL", run->url, 1);
+    snprintf(port, sizeof port, "%d", run->client.port);
+    setenv("SANDPIT_URL", run->emulator.url, 1);
     setenv("SANDPIT_PORT", port, 1);
-    sigprocmask(SIG_SETMASK, &run->old_mask, NULL);
+    if (*run->client.token)
+        setenv("SANDPIT_TOKEN", run->client.token, 1);
+    sigprocmask(SIG_SETMASK, &run->emulator.old_mask, NULL);
     execvp(run->command[0], run->command);
     int problem = errno;
     fprintf(stderr, "sandpit run: %s: %s\n", run->command[0], strerror(problem));
@@ -206,7 +149,8 @@ static void become_command(struct run *run)
 static void forward(const struct run *run, pid_t pid)
 {
     struct signalfd_siginfo info;
-    if (read(run->signals, &info, sizeof info) == sizeof info && info.ssi_code != SI_KERNEL)
+    if (read(run->emulator.signals, &info, sizeof info) == sizeof info &&
+        info.ssi_code != SI_KERNEL)
         kill(pid, (int)info.ssi_signo);
 }
 
@@ -220,7 +164,7 @@ static int run_command(struct run *run)
     CLEANUP_FD int pidfd = open_pidfd(pid);
     for (;;) {
         struct pollfd items[] = {{.fd = pidfd, .events = POLLIN},
-                                 {.fd = run->signals, .events = POLLIN}};
+                                 {.fd = run->emulator.signals, .events = POLLIN}};
         if (poll(items, 2, -1) < 0 && errno != EINTR)
             break;
         if (items[1].revents & POLLIN)
@@ -233,24 +177,42 @@ static int run_command(struct run *run)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+static int write_report(const struct run *run, const json_t *report, struct error *err)
+{
+    CLEANUP_FREE char *text = json_dumps(report, JSON_INDENT(2));
+    return text ? whole_file_write(run->report, text, err) : error_errno(err, ENOMEM, "report");
+}
+
+/* Says what was left, and what that makes of the command's status. */
+static int report(const struct run *run, int code)
+{
+    if (run->quiet && !run->report && !run->fail_on_leak)
+        return code;
+    struct error err = {0};
+    CLEANUP_JSON json_t *report = report_fetch(&run->client, &err);
+    if (!report || (run->report && write_report(run, report, &err) < 0)) {
+        text_fail("run", &err, 1);
+        return code == 0 && (run->report || run->fail_on_leak) ? 1 : code;
+    }
+    if (!run->quiet)
+        report_print(report, stderr);
+    return code == 0 && run->fail_on_leak && !report_is_clean(report) ? 1 : code;
+}
+
 int cmd_run(int argc, char **argv)
 {
-    struct run run = {.emulator_pidfd = -1, .signals = -1};
+    struct run run = {0};
+    private_prepare(&run.emulator);
     int code = read_arguments(argc, argv, &run);
     if (code != OPT_GO)
         return code;
-    sigset_t mask;
-    sigemptyset(&mask);
-    for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
-        sigaddset(&mask, forwarded[i]);
-    sigprocmask(SIG_BLOCK, &mask, &run.old_mask);
-    run.signals = signalfd(-1, &mask, SFD_CLOEXEC);
     struct error err = {0};
-    if (start_emulator(&run, &err) < 0) {
+    const struct client_choice choice = {.url = run.emulator.url};
+    if (private_start(&run.emulator, &err) < 0 || client_choose(&choice, &run.client, &err) < 0) {
         /* It has said what is wrong with its options. */
-        return stop_emulator(&run) == 2 ? 2 : text_fail("run", &err, 125);
+        return private_stop(&run.emulator) == 2 ? 2 : text_fail("run", &err, 125);
     }
-    code = run_command(&run);
-    stop_emulator(&run);
+    code = report(&run, run_command(&run));
+    private_stop(&run.emulator);
     return code;
 }

@@ -216,6 +216,8 @@ static void advance_begin(struct clock *clock)
         clock->target_ms = clock->heap_size ? clock->heap[1]->due_ms : now;
         break;
     }
+    if (clock->target_ms > CLOCK_END_MS)
+        clock->target_ms = CLOCK_END_MS;
     /* Queued behind another one, it may find its time already past: then there is nothing to do. */
     if (clock->target_ms < now)
         clock->target_ms = now;
@@ -321,6 +323,8 @@ int clock_advance_to(struct clock *clock, int64_t to_ms, clock_done *done, void 
 {
     if (to_ms < clock_now_ms(clock))
         return error_set(err, EINVAL, "the clock does not go back");
+    if (to_ms > CLOCK_END_MS)
+        return error_set(err, EINVAL, "the clock ends with the year 9999");
     return advance_add(clock, GOAL_TO, to_ms, done, arg, err);
 }
 
@@ -329,6 +333,8 @@ int clock_advance_by(struct clock *clock, int64_t by_ms, clock_done *done, void 
 {
     if (by_ms < 0)
         return error_set(err, EINVAL, "the clock does not go back");
+    if (by_ms > CLOCK_END_MS - clock_now_ms(clock))
+        return error_set(err, EINVAL, "the clock ends with the year 9999");
     return advance_add(clock, GOAL_BY, by_ms, done, arg, err);
 }
 
@@ -374,6 +380,11 @@ void clock_resume(struct clock *clock)
     clock->frozen = false;
     clock->offset_ms = clock->pinned_ms - real_ms(clock);
     rearm_wake(clock);
+}
+
+bool clock_frozen(const struct clock *clock)
+{
+    return clock->frozen;
 }
 
 void clock_reset(struct clock *clock)

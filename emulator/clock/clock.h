@@ -29,6 +29,8 @@ void clock_free(struct clock *clock);
 int64_t clock_now_ms(const struct clock *clock);
 /* "2026-11-18T06:02:46.975Z", 24 characters and a NUL. */
 void clock_format(int64_t ms, char to[25]);
+/* The last moment of the year 9999, for which that has room. The clock does not go beyond. */
+#define CLOCK_END_MS INT64_C(253402300799999)
 /* The current time as a JSON string; new reference. */
 json_t *clock_timestamp(const struct clock *clock);
 
@@ -41,7 +43,7 @@ void clock_release(struct clock *clock);
 
 /* Moves to `to_ms`, firing what is due on the way, and calls done() when every transition that was
  * started is over, or after 15 s of real time with settled false. Other advances queue behind it.
- * -EINVAL for a time before now, -E2BIG when more than 100,000 timers fired (then done is told). */
+ * -EINVAL for a time before now or after the year 9999, -E2BIG when more than 100,000 timers fired (then done is told). */
 typedef void clock_done(void *arg, bool settled, int error);
 int clock_advance_to(struct clock *clock, int64_t to_ms, clock_done *done, void *arg,
                      struct error *err);
@@ -56,6 +58,7 @@ void clock_when_settled(struct clock *clock, struct task *task);
 
 void clock_freeze(struct clock *clock);
 void clock_resume(struct clock *clock);
+bool clock_frozen(const struct clock *clock);
 /* Back to real time; for POST /reset, when no timer is armed. */
 void clock_reset(struct clock *clock);
 /* {now, mode, offsetMs, pending: [{at, sandbox, kind}]}; new reference. */

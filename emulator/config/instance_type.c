@@ -9,19 +9,19 @@
 #define MIB ((uint64_t)1 << 20)
 #define GIB ((uint64_t)1 << 30)
 #define GB ((uint64_t)1000000000)
-#define LITE 63, 256 * MIB, 2 * GB /* a sixteenth of a CPU */
-#define STANDARD_1 500, 4 * GIB, 8 * GB
-#define STANDARD_4 4000, 12 * GIB, 20 * GB
+#define LITE 63, 256 * MIB, 2 * GB, 0.0625
+#define STANDARD_1 500, 4 * GIB, 8 * GB, 0
+#define STANDARD_4 4000, 12 * GIB, 20 * GB, 0
 
 static const struct {
     const char *name;
     struct instance_size size;
 } types[] = {
     {"lite", {LITE}},
-    {"basic", {250, 1 * GIB, 4 * GB}},
+    {"basic", {250, 1 * GIB, 4 * GB, 0}},
     {"standard-1", {STANDARD_1}},
-    {"standard-2", {1000, 6 * GIB, 12 * GB}},
-    {"standard-3", {2000, 8 * GIB, 16 * GB}},
+    {"standard-2", {1000, 6 * GIB, 12 * GB, 0}},
+    {"standard-3", {2000, 8 * GIB, 16 * GB, 0}},
     {"standard-4", {STANDARD_4}},
     /* Names of earlier years. */
     {"dev", {LITE}},
@@ -38,6 +38,11 @@ bool instance_type_find(const char *name, struct instance_size *size)
         }
     }
     return false;
+}
+
+double instance_vcpus(const struct instance_size *size)
+{
+    return size->vcpus > 0 ? size->vcpus : size->cpu_millis / 1000.0;
 }
 
 void instance_type_names(char *to, size_t size)

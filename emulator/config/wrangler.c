@@ -339,6 +339,29 @@ static int mirrors_load(struct project *project, const struct source *source, co
     return 0;
 }
 
+/* [{"binding": "UPLOADS", "bucket_name": "uploads"}]: the binding is what a Worker knows. */
+static int buckets_load(struct project *project, const struct source *source, const json_t *root,
+                        struct error *err)
+{
+    struct jsonc_step path[] = {{.name = "r2_buckets"}, {.index = 0}, {.name = "binding"}};
+    const json_t *list = json_object_get(root, "r2_buckets");
+    if (!list)
+        return 0;
+    if (!json_is_array(list))
+        return complain(source, path, 1, err, "must be an array");
+    project->buckets = json_array();
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        json_t *binding = json_object_get(json_array_get(list, i), "binding");
+        path[1].index = i;
+        if (!json_is_string(binding) || json_string_length(binding) == 0 ||
+            json_string_length(binding) > 63)
+            return complain(source, path, 3, err, "must be a string of 1 to 63 bytes");
+        if (json_array_append(project->buckets, binding) < 0)
+            return error_set(err, ENOMEM, "out of memory");
+    }
+    return 0;
+}
+
 static int project_read(struct project *project, struct error *err)
 {
     CLEANUP_BUF struct buf text = BUF_INIT(FILE_BYTES_MAX);
@@ -352,6 +375,7 @@ static int project_read(struct project *project, struct error *err)
     if (!json_is_object(root))
         return complain(&source, NULL, 0, err, "an object is expected");
     project->found = true;
+    project->vars = json_incref(json_object_get(root, "vars"));
     const struct jsonc_step name[] = {{.name = "name"}};
     const struct jsonc_step script[] = {{.name = "main"}};
     char given[sizeof project->name];
@@ -365,6 +389,8 @@ static int project_read(struct project *project, struct error *err)
     result = classes_load(project, &source, root, err);
     if (result == 0)
         result = networks_load(project, &source, root, err);
+    if (result == 0)
+        result = buckets_load(project, &source, root, err);
     return result < 0 ? result : mirrors_load(project, &source, root, err);
 }
 
@@ -419,6 +445,10 @@ void project_free(struct project *project)
     for (size_t i = 0; i < project->class_count; i++)
         free(project->classes[i].dockerfile);
     free(project->classes);
+    json_decref(project->vars);
+    project->vars = NULL;
+    json_decref(project->buckets);
+    project->buckets = NULL;
     json_decref(project->git_mirrors);
     project->git_mirrors = NULL;
     project->classes = NULL;

@@ -36,6 +36,8 @@ struct project {
     char main[PATH_MAX];           /* as written; "" when not given */
     struct project_class *classes; /* at least one; without containers[] the built-in "Sandbox" */
     size_t class_count;
+    json_t *vars;        /* of the Worker, or NULL */
+    json_t *buckets;     /* names of the bindings of r2_buckets, or NULL */
     json_t *git_mirrors; /* URL prefix to directory, or NULL */
 };
 

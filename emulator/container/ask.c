@@ -69,6 +69,16 @@ void ask_fifos(struct container *container, agent_done *done, void *arg)
     ASK(container, done, arg, agent_fifos(container->agent, answered, ask));
 }
 
+void ask_fifos_three(struct container *container, agent_done *done, void *arg)
+{
+    ASK(container, done, arg, agent_fifos_three(container->agent, answered, ask));
+}
+
+void ask_end(struct container *container, const struct rt_end *what, agent_done *done, void *arg)
+{
+    ASK(container, done, arg, agent_end(container->agent, what, answered, ask));
+}
+
 void ask_signal(struct container *container, int pid, int signal, uint32_t scope, agent_done *done,
                 void *arg)
 {
@@ -79,4 +89,9 @@ void ask_path(struct container *container, enum rt_op op, struct rt_path how, co
               const char *second, agent_done *done, void *arg)
 {
     ASK(container, done, arg, agent_path(container->agent, op, &how, path, second, answered, ask));
+}
+
+void ask_connect(struct container *container, uint16_t port, bool ipv6, agent_done *done, void *arg)
+{
+    ASK(container, done, arg, agent_connect(container->agent, port, ipv6, answered, ask));
 }

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 void answer_free(struct answer *answer)
 {
@@ -15,6 +16,9 @@ void answer_free(struct answer *answer)
     if (answer->stream)
         stream_abort(answer->stream);
     answer->stream = NULL;
+    if (answer->has_socket)
+        close(answer->socket);
+    answer->has_socket = false;
 }
 
 void call_finish(struct call *call, struct answer *answer)

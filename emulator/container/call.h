@@ -10,7 +10,12 @@
 #include "base/stream.h"
 #include "container/codes.h"
 
-enum content_form { CONTENT_NONE, CONTENT_TEXT, CONTENT_BASE64 };
+enum content_form {
+    CONTENT_NONE,
+    CONTENT_TEXT,
+    CONTENT_BASE64,
+    CONTENT_FILES, /* JSON already, and for the member "files" */
+};
 
 struct answer {
     enum code code;        /* CODE_OK, or what went wrong */
@@ -22,6 +27,11 @@ struct answer {
     enum content_form content_form;
     struct buf content;
     struct stream *stream; /* OK: server-sent events instead of a body; the taker is its sink */
+    bool raw; /* these are the bytes of a file, whose `size` (or null) and `mimeType` body tells */
+    int status;      /* of the HTTP answer; 0 = 200, or what the code says */
+    int retry_after; /* with 503: seconds; 0 = 10 */
+    bool has_socket; /* OK: a connection comes with it; the taker sets this to false */
+    int socket;
 };
 
 struct call {
@@ -31,10 +41,17 @@ struct call {
      * is then null; else NULL. Stays valid until done(). */
     const char *content;
     size_t content_size;
+    /* Bytes that come with the call, or NULL. An operation that wants them takes them (sets it to
+     * NULL) and is their sink; the maker aborts what is left after done(). */
+    struct stream *upload;
     /* Takes over what it wants from the answer (sets it to NULL); the rest is freed by the caller.
      */
     void (*done)(struct call *call, struct answer *answer);
     void *arg;
+    /* Set by an operation that only waits, and NULL otherwise: called when nobody wants the answer
+     * any more. done() is still called. */
+    void (*left)(struct call *call);
+    void *left_arg;
 };
 
 /* Calls done() with the answer and frees what is left of it. */

@@ -30,6 +30,12 @@
     CODE(COMMAND_EXECUTION_ERROR, 500, "CommandError", 500, "COMMAND_EXECUTION_ERROR", NULL)       \
     CODE(INVALID_COMMAND, 400, "CommandError", 500, "COMMAND_EXECUTION_ERROR", NULL)               \
     CODE(STREAM_START_ERROR, 500, "CommandError", 500, "COMMAND_EXECUTION_ERROR", NULL)            \
+    CODE(PROCESS_NOT_FOUND, 404, "ProcessNotFoundError", 404, "PROCESS_NOT_FOUND",                 \
+         "listProcesses names those that there are; they end with their container")                \
+    CODE(PROCESS_READY_TIMEOUT, 408, "ProcessReadyTimeoutError", 408, "PROCESS_READY_TIMEOUT",     \
+         "See what it printed with getProcessLogs, or wait longer")                                \
+    CODE(PROCESS_EXITED_BEFORE_READY, 500, "ProcessExitedBeforeReadyError", 500,                   \
+         "PROCESS_EXITED_BEFORE_READY", "See what it printed with getProcessLogs")                 \
     CODE(SESSION_ALREADY_EXISTS, 409, "SessionAlreadyExistsError", 409, "SESSION_ALREADY_EXISTS",  \
          "Use another id, or the session that exists")                                             \
     CODE(SESSION_DESTROYED, 410, "SessionDestroyedError", 410, "SESSION_DESTROYED",                \
@@ -53,6 +59,14 @@
     CODE(GIT_CLONE_FAILED, 500, "GitCloneError", 500, "GIT_CLONE_FAILED", NULL)                    \
     CODE(GIT_CHECKOUT_FAILED, 500, "GitCheckoutError", 500, "GIT_CHECKOUT_FAILED", NULL)           \
     CODE(GIT_OPERATION_FAILED, 500, "GitError", 500, "GIT_OPERATION_FAILED", NULL)                 \
+    CODE(INVALID_PORT_NUMBER, 400, "InvalidPortError", 400, "INVALID_PORT",                        \
+         "Use a port from 1024 to 65535 other than 3000")                                          \
+    CODE(PORT_ALREADY_EXPOSED, 409, "PortAlreadyExposedError", 409, "PORT_ALREADY_EXPOSED",        \
+         "Unexpose it first, or use what is exposed")                                              \
+    CODE(PORT_NOT_EXPOSED, 404, "PortNotExposedError", 404, "PORT_NOT_EXPOSED",                    \
+         "Expose it first")                                                                        \
+    CODE(SERVICE_NOT_RESPONDING, 502, "ServiceNotRespondingError", 502, "SERVICE_NOT_RESPONDING",  \
+         "Start the server first, and wait for it with waitForPort")                               \
     CODE(SECURITY_VALIDATION_FAILED, 500, "SandboxError", 500, NULL, NULL)                         \
     CODE(CONTAINER_UNAVAILABLE, 503, "ContainerUnavailableError", 503, "CONTAINER_UNAVAILABLE",    \
          "Try again shortly")                                                                      \

@@ -1,6 +1,7 @@
 #include "container/container.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include "base/cleanup.h"
 #include "container/internal.h"
 #include "container/output.h"
+#include "container/process.h"
 #include "container/session.h"
 
 /* The original's routes. Those that are not served are not listed. */
@@ -34,6 +36,22 @@ const struct op container_ops[] = {
     {"deleteContext", "DELETE", "/api/contexts/{id}", op_context_delete, false},
     {"executeCode", "POST", "/api/execute/code", op_execute_code, false},
     {"gitCheckout", "POST", "/api/git/checkout", op_git_checkout, false},
+    {"portWatch", "POST", "/api/port-watch", op_port_watch, false},
+    {"portCheck", "POST", "/api/port-check", op_port_check, false},
+    {"executeStream", "POST", "/api/execute/stream", op_execute_stream, false},
+    {"processStart", "POST", "/api/process/start", op_process_start, false},
+    {"processList", "GET", "/api/process/list", op_process_list, false},
+    {"processKillAll", "DELETE", "/api/process/kill-all", op_process_kill_all, false},
+    {"processKill", "DELETE", "/api/process/{processId}", op_process_kill, false},
+    {"processGet", "GET", "/api/process/{processId}", op_process_get, false},
+    {"processLogs", "GET", "/api/process/{processId}/logs", op_process_logs, false},
+    {"processStream", "GET", "/api/process/{processId}/stream", op_process_stream, false},
+    /* What the original has only as RPC, by its names there. No request has such a path. */
+    {"readRaw", "RPC", "files.readFile", op_read_raw, false},
+    {"writeStream", "RPC", "files.writeFileStream", op_write_stream, false},
+    {"exposePort", "POST", "/api/expose-port", op_expose_port, false},
+    {"exposedPorts", "GET", "/api/exposed-ports", op_exposed_ports, false},
+    {"unexposePort", "DELETE", "/api/exposed-ports/{port}", op_unexpose_port, false},
     {NULL, NULL, NULL, NULL, false},
 };
 
@@ -49,7 +67,7 @@ const struct op *container_op(const char *name)
 void container_call(struct container *container, const struct op *op, struct call *call)
 {
     if (container->closed || container->stopping || !container->agent) {
-        call_error(call, CODE_OPERATION_INTERRUPTED, NULL, job_interrupted_context(op->name),
+        call_error(call, CODE_OPERATION_INTERRUPTED, NULL, job_interrupted_context(container, op->name),
                    "The container is not running");
         return;
     }
@@ -59,10 +77,24 @@ void container_call(struct container *container, const struct op *op, struct cal
 static void container_free(struct container *container)
 {
     environment_free(&container->env);
+    json_decref(container->exposed);
     free(container->hostname);
     free(container->version);
     free(container->gone_why);
+    cleanup_fd(&container->root);
+    written_free(&container->written);
     free(container);
+}
+
+/* Remembers what was written, before the layer goes. The descriptor that keeps the layer is closed
+ * before the tree ends whenever the end is ours, so that the kernel frees it there and not here. */
+static void look_back(struct container *container)
+{
+    if (container->root < 0)
+        return;
+    written_collect(container->root, &container->written);
+    cleanup_fd(&container->root);
+    container->root = -1;
 }
 
 void container_settle(struct container *container)
@@ -75,7 +107,11 @@ void container_settle(struct container *container)
         job_interrupted(container->jobs);
     sessions_close(container);
     interpreter_close(container);
+    processes_close(container);
     drains_close(container);
+    look_back(container);
+    if (container->events.left)
+        container->events.left(container->events.arg, &container->written);
     if (container->events.gone)
         container->events.gone(container->events.arg,
                                container->gone_why ? container->gone_why : "gone");
@@ -84,10 +120,20 @@ void container_settle(struct container *container)
 
 /* What the driver tells. */
 
+static void root_opened(void *arg, struct agent_answer *answer)
+{
+    struct container *container = arg;
+    if (answer->value == 0 && answer->fd_count == 1 && !container->stopping &&
+        written_root_ok(answer->fds[0]))
+        container->root = steal_fd(&answer->fds[0]);
+}
+
 static void on_ready(void *arg, struct agent *agent)
 {
     struct container *container = arg;
     container->agent = agent;
+    struct rt_path how = {.open_flags = O_RDONLY | O_DIRECTORY};
+    ask_path(container, RT_OPEN, how, "/", NULL, root_opened, container);
     interpreter_open(container);
     if (container->events.ready)
         container->events.ready(container->events.arg);
@@ -135,6 +181,7 @@ static void on_gone(void *arg, const char *why)
 {
     struct container *container = arg;
     container->lost = true;
+    container->exit_code = instance_exit_code(container->instance);
     container->instance = NULL;
     container->gone = true;
     container->gone_why = why ? strdup(why) : NULL;
@@ -169,6 +216,7 @@ struct container *container_start(struct loop *loop, struct clock *clock, struct
      * with all signals at their defaults again. */
     signal(SIGPIPE, SIG_IGN);
     container->loop = loop;
+    container->root = -1;
     container->jobs_last = &container->jobs;
     container->clock = clock;
     container->events = events;
@@ -207,18 +255,33 @@ struct container *container_start(struct loop *loop, struct clock *clock, struct
 void container_kill(struct container *container)
 {
     container->stopping = true;
+    look_back(container);
     if (container->instance)
         instance_kill(container->instance);
 }
 
+void container_interrupt_reason(struct container *container, const char *reason)
+{
+    container->interrupt_reason = reason;
+}
+
+int container_exit_code(const struct container *container)
+{
+    return container->in_time ? 0 : container->exit_code;
+}
+
 static void stop_answered(void *arg, struct agent_answer *answer)
 {
-    container_kill(arg);
+    struct container *container = arg;
+    container->in_time = answer->value >= 0 && !container->overdue;
+    container_kill(container);
 }
 
 static void stop_overdue(void *arg)
 {
-    container_kill(arg);
+    struct container *container = arg;
+    container->overdue = true;
+    container_kill(container);
 }
 
 void container_stop(struct container *container, int grace_ms)
@@ -265,6 +328,13 @@ void container_note(struct container *container, const char *type, json_t *data)
         json_decref(data);
 }
 
+void container_output(struct container *container, const char *source, const char *stream,
+                      const char *data, size_t size)
+{
+    if (container->events.output)
+        container->events.output(container->events.arg, source, stream, data, size);
+}
+
 json_t *container_describe(const struct container *container)
 {
     json_int_t processes = 0;
@@ -272,6 +342,10 @@ json_t *container_describe(const struct container *container)
         processes++;
     json_t *ids = sessions_ids(container);
     processes -= (json_int_t)(json_array_size(ids) + interpreter_processes(container));
+    /* Those of a session are its shell's children, which the runtime does not tell of. */
+    for (const struct process *one = container->processes; one; one = one->next)
+        processes += !process_is_over(one) && one->proc.pid == 0;
+    processes += (json_int_t)processes_in_sessions(container);
     return json_pack("{s:o,s:I}", "sessions", ids, "processes", processes > 0 ? processes : 0);
 }
 

@@ -14,6 +14,7 @@
 
 struct container;
 struct git_settings;
+struct written;
 
 struct container_spec {
     const char *hostname;
@@ -37,6 +38,13 @@ struct container_events {
     void (*note)(void *arg, const char *type, json_t *data);
     /* Only for a container with a network, as the driver tells it; may be NULL. */
     void (*network)(void *arg, enum network_state state, const char *why);
+    /* What a background process wrote, for `sandpit logs`: `source` is its id, `stream` "stdout",
+     * "stderr" or "info" (one line on the process itself). Pieces may end anywhere; size 0 is the
+     * end of that stream. May be NULL. */
+    void (*output)(void *arg, const char *source, const char *stream, const char *data,
+                   size_t size);
+    /* Once, just before gone(): what was written in this life (written.h). May be NULL. */
+    void (*left)(void *arg, struct written *written);
     void *arg;
 };
 
@@ -48,6 +56,11 @@ struct container *container_start(struct loop *loop, struct clock *clock, struct
 void container_stop(struct container *container, int grace_ms);
 /* Ends the tree at once; gone() follows. */
 void container_kill(struct container *container);
+/* What calls in flight are told as the `reason` when they are interrupted; static. Without it the
+ * container was replaced. */
+void container_interrupt_reason(struct container *container, const char *reason);
+/* In gone(): 0 after a stop within its grace, else that of PID 1, or 128 + its signal. */
+int container_exit_code(const struct container *container);
 
 /* One row of the API. Paths are the original's; `{id}` stands for one segment. */
 struct op {
@@ -61,8 +74,17 @@ extern const struct op container_ops[]; /* ends with a NULL name */
 const struct op *container_op(const char *name);
 
 void container_call(struct container *container, const struct op *op, struct call *call);
+/* A call on files by absolute paths, which depends on no session. */
+bool container_needs_no_session(const struct op *op, const json_t *args);
+/* {port}: the answer has a socket that is connected to it. No route leads here. */
+extern const struct op container_connect;
+/* Whether the port is in the registry that older SDKs fill. */
+bool container_has_port(const struct container *container, int port);
 
 /* For the control API: {"sessions": [ids], "processes": n}. New reference. */
 json_t *container_describe(const struct container *container);
+/* {"processes": [{id, command}], "ports": [numbers]}: what runs in the background, and what is in the
+ * registry of ports. New reference. */
+json_t *container_leftovers(const struct container *container);
 
 #endif

@@ -317,29 +317,37 @@ static void refuse_args(struct call *call, const char *command, const char *why,
                "Failed to execute command '%s': %s", command, text);
 }
 
+bool exec_args_read(struct call *call, struct exec_args *args)
+{
+    double timeout = 0;
+    if (!arg_text(call, "command", true, &args->command) ||
+        !arg_text(call, "sessionId", false, &args->session_id) ||
+        !arg_text(call, "cwd", false, &args->cwd) || !arg_env(call, "env", &args->env) ||
+        !arg_number(call, "timeoutMs", &timeout))
+        return false;
+    args->timeout_ms = timeout_of(timeout);
+    const char *name = bad_name(args->env);
+    if (args->session_id && !*args->session_id)
+        args->session_id = NULL;
+    if (args->cwd && !*args->cwd)
+        args->cwd = NULL;
+    if (args->session_id && text_is_blank(args->session_id))
+        refuse_args(call, args->command, "sessionId must not be empty or whitespace", "");
+    else if (name)
+        refuse_args(call, args->command, "Invalid environment variable name: ", name);
+    else
+        return true;
+    return false;
+}
+
 void op_execute(struct container *container, struct call *call)
 {
     struct exec_args args = {0};
-    double timeout = 0;
     bool background = false;
-    if (!arg_text(call, "command", true, &args.command) ||
-        !arg_text(call, "sessionId", false, &args.session_id) ||
-        !arg_text(call, "cwd", false, &args.cwd) || !arg_env(call, "env", &args.env) ||
-        !arg_number(call, "timeoutMs", &timeout) || !arg_flag(call, "background", &background))
+    if (!exec_args_read(call, &args) || !arg_flag(call, "background", &background))
         return;
-    args.timeout_ms = timeout_of(timeout);
-    const char *name = bad_name(args.env);
-    if (args.session_id && !*args.session_id)
-        args.session_id = NULL;
-    if (args.cwd && !*args.cwd)
-        args.cwd = NULL;
     if (background)
-        arg_invalid(call, "background", "NOT_SERVED",
-                    "background processes are not served by this version; use `command &`");
-    else if (args.session_id && text_is_blank(args.session_id))
-        refuse_args(call, args.command, "sessionId must not be empty or whitespace", "");
-    else if (name)
-        refuse_args(call, args.command, "Invalid environment variable name: ", name);
+        process_start(container, call, &args, false);
     else if (args.session_id && strcmp(args.session_id, SESSION_DISABLED) == 0)
         exec_sessionless(container, call, &args);
     else

@@ -15,6 +15,12 @@ struct exec_args {
     int64_t timeout_ms;
 };
 
+/* False after an error was answered. */
+bool exec_args_read(struct call *call, struct exec_args *args);
+/* Starts it in the background: the call gets its id and pid, or with `stream` its events. */
+void process_start(struct container *container, struct call *call, const struct exec_args *args,
+                   bool stream);
+
 /* The result, with the output; NULL when that is too large. */
 json_t *exec_body(const struct job *job, int exit_code, struct output *out, struct output *err,
                   bool session);

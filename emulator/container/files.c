@@ -88,6 +88,37 @@ void file_submit(struct file_job *file)
         session_submit(&file->job, file->session_id, NULL);
 }
 
+static bool is_absolute(const json_t *args, const char *field)
+{
+    const char *path = json_string_value(json_object_get(args, field));
+    return path && path[0] == '/';
+}
+
+bool container_needs_no_session(const struct op *op, const json_t *args)
+{
+    static const struct {
+        const char *op, *path, *second;
+    } of_files[] = {
+        {"read", "path", NULL},
+        {"readStream", "path", NULL},
+        {"write", "path", NULL},
+        {"delete", "path", NULL},
+        {"mkdir", "path", NULL},
+        {"listFiles", "path", NULL},
+        {"exists", "path", NULL},
+        {"readRaw", "path", NULL},
+        {"writeStream", "path", NULL},
+        {"rename", "oldPath", "newPath"},
+        {"move", "sourcePath", "destinationPath"},
+    };
+    for (size_t i = 0; i < sizeof of_files / sizeof *of_files; i++) {
+        if (strcmp(of_files[i].op, op->name) == 0)
+            return is_absolute(args, of_files[i].path) &&
+                   (!of_files[i].second || is_absolute(args, of_files[i].second));
+    }
+    return false;
+}
+
 int file_base(const struct file_job *file)
 {
     return file->job.session ? file->job.session->shell.pid : 0;

@@ -8,6 +8,7 @@
 #include "container/container.h"
 #include "container/environment.h"
 #include "container/interpreter.h"
+#include "container/written.h"
 #include "drivers/agent.h"
 
 #define SESSION_DISABLED "__DISABLE_SESSION__"
@@ -16,6 +17,7 @@
 struct session;
 struct job;
 struct drain;
+struct process;
 
 /* A process that the runtime spawned for us. */
 struct proc {
@@ -40,6 +42,11 @@ struct container {
     struct drain *drains; /* newest first */
     size_t drain_count;
     struct interpreter interpreter;
+    json_t *exposed; /* ports of older SDKs: [{port, name}], or NULL */
+    struct process *processes; /* oldest first */
+    size_t process_count;
+    size_t log_bytes;          /* of all of them */
+    size_t processes_forgotten;
     int asked;             /* requests that the runtime has not answered yet */
     uint64_t memory_bytes; /* its limit, 0 = none */
     unsigned kills;        /* processes that the kernel ended for lack of memory */
@@ -49,6 +56,11 @@ struct container {
     bool lost;   /* the runtime does not answer any more */
     bool closed; /* every call is being answered with OPERATION_INTERRUPTED */
     struct timer stop_timer;
+    bool overdue, in_time;        /* a stop: the grace is over; all ended within it */
+    int exit_code;                /* of PID 1, once it is gone */
+    const char *interrupt_reason; /* or NULL */
+    int root; /* its root directory, to see what was written; -1 = not known */
+    struct written written;
 };
 
 void container_add_proc(struct container *container, struct proc *proc);
@@ -58,16 +70,24 @@ void container_settle(struct container *container);
 /* Counts the processes that the kernel ended for lack of memory anew. */
 unsigned container_kills(struct container *container);
 void container_note(struct container *container, const char *type, json_t *data);
+/* What a background process wrote: see struct container_events. */
+void container_output(struct container *container, const char *source, const char *stream,
+                      const char *data, size_t size);
 
 /* Requests to the runtime. The callback always comes exactly once, perhaps before these return, and
  * the container stays alive until then. */
 void ask_spawn(struct container *container, const struct agent_spawn *spawn, agent_done *done,
                void *arg);
 void ask_fifos(struct container *container, agent_done *done, void *arg);
+void ask_fifos_three(struct container *container, agent_done *done, void *arg);
+void ask_end(struct container *container, const struct rt_end *what, agent_done *done, void *arg);
 void ask_signal(struct container *container, int pid, int signal, uint32_t scope, agent_done *done,
                 void *arg);
 void ask_path(struct container *container, enum rt_op op, struct rt_path how, const char *path,
               const char *second, agent_done *done, void *arg);
+/* A socket on its way to a port of the container's loopback: connecting may still be going on. */
+void ask_connect(struct container *container, uint16_t port, bool ipv6, agent_done *done,
+                 void *arg);
 
 /* What a kind of job does; all but `release` are only for jobs that enter a session's queue. */
 struct job_kind {
@@ -111,7 +131,7 @@ void job_result(struct job *job, json_t *body);
 void job_error(struct job *job, enum code code, const char *operation, json_t *context,
                const char *format, ...) __attribute__((format(printf, 5, 6)));
 void job_interrupted(struct job *job);
-json_t *job_interrupted_context(const char *op);
+json_t *job_interrupted_context(const struct container *container, const char *op);
 /* Answers and leaves the job running. */
 void job_reply_error(struct job *job, enum code code, const char *operation, json_t *context,
                      const char *format, ...) __attribute__((format(printf, 5, 6)));
@@ -148,7 +168,9 @@ void op_session_delete(struct container *container, struct call *call);
 void op_execute(struct container *container, struct call *call);
 void op_read(struct container *container, struct call *call);
 void op_read_stream(struct container *container, struct call *call);
+void op_read_raw(struct container *container, struct call *call);
 void op_write(struct container *container, struct call *call);
+void op_write_stream(struct container *container, struct call *call);
 void op_delete(struct container *container, struct call *call);
 void op_rename(struct container *container, struct call *call);
 void op_move(struct container *container, struct call *call);
@@ -160,5 +182,18 @@ void op_context_list(struct container *container, struct call *call);
 void op_context_delete(struct container *container, struct call *call);
 void op_execute_code(struct container *container, struct call *call);
 void op_git_checkout(struct container *container, struct call *call);
+void op_expose_port(struct container *container, struct call *call);
+void op_exposed_ports(struct container *container, struct call *call);
+void op_unexpose_port(struct container *container, struct call *call);
+void op_port_watch(struct container *container, struct call *call);
+void op_port_check(struct container *container, struct call *call);
+void op_process_start(struct container *container, struct call *call);
+void op_execute_stream(struct container *container, struct call *call);
+void op_process_kill(struct container *container, struct call *call);
+void op_process_kill_all(struct container *container, struct call *call);
+void op_process_stream(struct container *container, struct call *call);
+void op_process_list(struct container *container, struct call *call);
+void op_process_get(struct container *container, struct call *call);
+void op_process_logs(struct container *container, struct call *call);
 
 #endif

@@ -132,10 +132,11 @@ void job_reply_error(struct job *job, enum code code, const char *operation, jso
         answer_free(&answer);
 }
 
-json_t *job_interrupted_context(const char *op)
+json_t *job_interrupted_context(const struct container *container, const char *op)
 {
-    return json_pack("{s:s,s:s,s:b}", "reason", "runtime_replaced", "operation", op, "retryable",
-                     0);
+    const char *reason =
+        container->interrupt_reason ? container->interrupt_reason : "runtime_replaced";
+    return json_pack("{s:s,s:s,s:b}", "reason", reason, "operation", op, "retryable", 0);
 }
 
 void job_interrupted(struct job *job)
@@ -145,8 +146,8 @@ void job_interrupted(struct job *job)
     if (!container->stopping && container_kills(container) > job->kills)
         snprintf(memory, sizeof memory, ": it ran out of its %llu MiB of memory",
                  (unsigned long long)(container->memory_bytes >> 20));
-    job_error(job, CODE_OPERATION_INTERRUPTED, NULL, job_interrupted_context(job->kind->op), "%s%s",
-              interrupted_text, memory);
+    job_error(job, CODE_OPERATION_INTERRUPTED, NULL,
+              job_interrupted_context(container, job->kind->op), "%s%s", interrupted_text, memory);
 }
 
 bool job_lost(struct job *job, const struct agent_answer *answer)

@@ -2,61 +2,112 @@
 
 #include <ctype.h>
 #include <string.h>
-#include <strings.h>
 
 #define OFFICE "application/vnd.openxmlformats-officedocument."
+#define OPEN "application/vnd.oasis.opendocument."
+#define MIME_PLAIN "text/plain"
 
-/* As the original's runtime reports them. Several of these surprise (rs, sql, tex, bat); clients
- * see them that way. */
+/* As the original's runtime (Bun 1.3.12) was seen to report them. Several of these surprise (rs, sql,
+ * tex, bat, pl, json5); clients see them that way. */
 static const struct {
     const char *extensions; /* separated by spaces */
     const char *type;
 } table[] = {
-    {"txt log ini conf", "text/plain"},
-    {"md", "text/markdown"},
+    {"txt text log ini conf", MIME_PLAIN},
+    {"md markdown", "text/markdown"},
     {"html htm", "text/html"},
     {"css", "text/css"},
-    {"js mjs cjs jsx ts tsx mts", "text/javascript"},
+    {"js mjs cjs jsx ts tsx mts cts", "text/javascript"},
     {"json map", "application/json"},
+    {"json5", "application/json5"},
+    {"jsonld", "application/ld+json"},
+    {"geojson", "application/geo+json"},
+    {"webmanifest", "application/manifest+json"},
     {"xml", "application/xml"},
+    {"xhtml", "application/xhtml+xml"},
+    {"xsl xslt", "application/xslt+xml"},
+    {"atom", "application/atom+xml"},
+    {"rss", "application/rss+xml"},
+    {"wsdl", "application/wsdl+xml"},
+    {"gpx", "application/gpx+xml"},
+    {"kml", "application/vnd.google-earth.kml+xml"},
     {"csv", "text/csv"},
+    {"tsv", "text/tab-separated-values"},
+    {"ics", "text/calendar"},
+    {"vcf", "text/x-vcard"},
     {"yaml yml", "text/yaml"},
     {"toml", "application/toml"},
     {"sh", "application/x-sh"},
-    {"c h", "text/x-c"},
+    {"c h cc cpp", "text/x-c"},
     {"java", "text/x-java-source"},
+    {"lua", "text/x-lua"},
     {"php", "application/x-httpd-php"},
+    {"pl", "application/x-perl"},
     {"rtf", "text/rtf"},
     {"svg", "image/svg+xml"},
-    {"webmanifest", "application/manifest+json"},
     {"rs", "application/rls-services+xml"},
     {"sql", "application/x-sql"},
     {"tex", "application/x-tex"},
-    {"bat", "application/x-msdownload"},
+    {"bat exe dll", "application/x-msdownload"},
     {"png", "image/png"},
+    {"apng", "image/apng"},
     {"jpg jpeg", "image/jpeg"},
     {"gif", "image/gif"},
     {"webp", "image/webp"},
     {"avif", "image/avif"},
-    {"bmp", "image/bmp"},
+    {"heic", "image/heic"},
+    {"heif", "image/heif"},
+    {"bmp", "image/x-ms-bmp"},
     {"tif tiff", "image/tiff"},
     {"ico", "image/x-icon"},
+    {"psd", "image/vnd.adobe.photoshop"},
     {"pdf", "application/pdf"},
+    {"ps eps ai", "application/postscript"},
+    {"epub", "application/epub+zip"},
     {"zip", "application/zip"},
     {"gz", "application/gzip"},
+    {"bz2", "application/x-bzip2"},
+    {"xz", "application/x-xz"},
+    {"7z", "application/x-7z-compressed"},
     {"tar", "application/x-tar"},
+    {"jar", "application/java-archive"},
+    {"class", "application/java-vm"},
+    {"deb", "application/x-debian-package"},
+    {"rpm", "application/x-redhat-package-manager"},
+    {"iso", "application/x-iso9660-image"},
+    {"dmg", "application/x-apple-diskimage"},
+    {"apk", "application/vnd.android.package-archive"},
     {"mp4", "video/mp4"},
     {"webm", "video/webm"},
+    {"mov", "video/quicktime"},
+    {"avi", "video/x-msvideo"},
+    {"mkv", "video/x-matroska"},
+    {"mpg", "video/mpeg"},
+    {"3gp", "video/3gpp"},
     {"mp3", "audio/mpeg"},
-    {"wav", "audio/wav"},
+    {"wav", "audio/x-wav"},
+    {"ogg opus", "audio/ogg"},
+    {"weba", "audio/webm"},
+    {"m4a", "audio/x-m4a"},
+    {"aac", "audio/x-aac"},
+    {"flac", "audio/x-flac"},
+    {"mid midi", "audio/midi"},
     {"wasm", "application/wasm"},
+    {"swf", "application/x-shockwave-flash"},
+    {"torrent", "application/x-bittorrent"},
     {"woff", "font/woff"},
     {"woff2", "font/woff2"},
     {"ttf", "font/ttf"},
     {"otf", "font/otf"},
+    {"eot", "application/vnd.ms-fontobject"},
+    {"doc", "application/msword"},
+    {"xls", "application/vnd.ms-excel"},
     {"xlsx", OFFICE "spreadsheetml.sheet"},
     {"docx", OFFICE "wordprocessingml.document"},
     {"pptx", OFFICE "presentationml.presentation"},
+    {"odt", OPEN "text"},
+    {"ods", OPEN "spreadsheet"},
+    {"odp", OPEN "presentation"},
 };
 
 /* Types outside text/ whose content is text all the same. */
@@ -78,7 +129,7 @@ static bool listed(const char *words, const char *word)
     size_t length = strlen(word);
     for (const char *at = words; *at;) {
         size_t size = strcspn(at, " ");
-        if (size == length && strncasecmp(at, word, size) == 0)
+        if (size == length && memcmp(at, word, size) == 0)
             return true;
         at += size + (at[size] == ' ');
     }
@@ -88,14 +139,34 @@ static bool listed(const char *words, const char *word)
 const char *mime_by_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    const char *dot = strrchr(slash ? slash : path, '.');
-    if (!dot || !dot[1])
+    const char *name = slash ? slash + 1 : path;
+    const char *dot = strrchr(name, '.');
+    if (!dot || dot == name || !dot[1]) /* ".json" is a name without an extension */
         return MIME_UNKNOWN;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         if (listed(table[i].extensions, dot + 1))
             return table[i].type;
     }
     return MIME_UNKNOWN;
+}
+
+/* The types that the original gives with a character set where it does not strip it. */
+const char *mime_with_charset(const char *type)
+{
+    static const struct {
+        const char *type, *full;
+    } rows[] = {
+        {MIME_PLAIN, MIME_PLAIN ";charset=utf-8"},
+        {"text/html", "text/html;charset=utf-8"},
+        {"text/css", "text/css;charset=utf-8"},
+        {"text/javascript", "text/javascript;charset=utf-8"},
+        {"application/json", "application/json;charset=utf-8"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (strcmp(rows[i].type, type) == 0)
+            return rows[i].full;
+    }
+    return type;
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -150,7 +221,7 @@ const char *mime_sniff(const char *data, size_t size)
             return MIME_UNKNOWN;
         at += step;
     }
-    return "text/plain";
+    return MIME_PLAIN;
 }
 
 bool mime_parse(const char *text, size_t size, char *type, size_t room)

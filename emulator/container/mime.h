@@ -10,6 +10,8 @@
 
 /* MIME_UNKNOWN when the extension says nothing. */
 const char *mime_by_name(const char *path);
+/* The type as a Content-Type: with a character set where the original gives one. */
+const char *mime_with_charset(const char *type);
 /* Whether its content is given as text. */
 bool mime_is_text(const char *type);
 /* From the content alone, for where `file` is missing: MIME_EMPTY, text/plain or MIME_UNKNOWN. */

@@ -1,7 +1,7 @@
 /* A session is one bash: jobs take turns in it in the order they came.
  *
- * The shell reads one line for each command from its standard input; the command itself lies in a
- * memfd, its output goes to a pair of FIFOs and its status comes back on a pipe. A pair is used
+ * The shell reads its lines from its standard input; a command that is not short lies in a memfd,
+ * its output goes to a pair of FIFOs and its status comes back on a pipe. A pair is used
  * again when no process holds it after a command; a background job keeps its pair, and the session
  * gets a new one. */
 #ifndef SANDPIT_CONTAINER_SESSION_H
@@ -24,6 +24,8 @@ struct session {
     struct proc shell;
     int input, status, command; /* descriptors; see the recipe in shell.c */
     size_t command_size;        /* of what was last written to `command` */
+    int fed_size;               /* of what was last written to `input` */
+    int told_number;            /* of the pair that the shell knows of */
     struct watch status_watch;
     char line[8]; /* of the status pipe, up to its newline */
     size_t line_size;
@@ -36,6 +38,7 @@ struct session {
     bool used;       /* a job has begun */
     bool kill_asked; /* of the runtime, at least once */
     bool primed;     /* the shell knows what is the same for each command */
+    bool in_line;    /* the last command was in its line, not in the memfd */
     int start_error;
     struct job *creator; /* to be told when the shell runs */
     struct job *running; /* holds the shell */
@@ -67,6 +70,9 @@ void session_passed_on(struct session *session);
  * session_give_back(). -errno when the shell cannot be fed. */
 int session_feed(struct session *session, const char *command, const char *wrapper,
                  struct fifos *fifos);
+/* The same for a command that the wrapper puts in the background: the shell's output goes nowhere,
+ * and the session keeps its pair. */
+int session_feed_background(struct session *session, const char *command, const char *wrapper);
 /* `reusable`: no process holds the pair. */
 void session_give_back(struct session *session, const struct fifos *fifos, bool reusable);
 /* Ends the shell and all its children; the job that holds the session is told when it is over. */

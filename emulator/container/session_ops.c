@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/random.h"
+#include "container/process.h"
 #include "container/session.h"
 
 static json_t *placement(const struct container *container)
@@ -107,9 +108,29 @@ static const char *deleted_id(const struct job *job)
     return json_string_value(json_object_get(job->args, "sessionId"));
 }
 
+struct deletion {
+    struct job job;
+    struct process_ends ends;
+};
+
+static void processes_over(void *arg)
+{
+    session_destroy(((struct job *)arg)->session);
+}
+
+/* Its background processes go first, the hard way, as in the original. */
 static void deletion_begin(struct job *job)
 {
-    session_destroy(job->session);
+    struct deletion *deletion = (struct deletion *)job;
+    deletion->ends.over = processes_over;
+    deletion->ends.arg = deletion;
+    if (process_end_all(&deletion->ends, job->container, job->session->id, PROCESS_ERROR, 0) <= 0)
+        processes_over(deletion);
+}
+
+static void deletion_release(struct job *job)
+{
+    process_ends_close(&((struct deletion *)job)->ends);
 }
 
 static void deletion_over(struct job *job, const struct rt_exit *how)
@@ -131,10 +152,11 @@ static void deletion_refuse(struct job *job, const char *why)
 
 const struct job_kind session_deletion = {
     .op = "sessionDelete",
-    .size = sizeof(struct job),
+    .size = sizeof(struct deletion),
     .begin = deletion_begin,
     .shell_ended = deletion_over,
     .refuse = deletion_refuse,
+    .release = deletion_release,
 };
 
 void op_session_delete(struct container *container, struct call *call)

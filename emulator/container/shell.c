@@ -6,13 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/uio.h>
 
 #include "base/cleanup.h"
 #include "base/journal.h"
 #include "container/session.h"
 
-enum { STATUS_FD = 8, COMMAND_FD = 9, COMMAND_KEPT = 4096 };
+enum { COMMAND_FD = 9, COMMAND_KEPT = 4096, INLINE_MAX = 40 };
 
 /* The pair of FIFOs. */
 
@@ -58,19 +59,36 @@ void session_give_back(struct session *session, const struct fifos *fifos, bool 
     session_fetch_fifos(session);
 }
 
-/* Feeding the shell. The command is read from the memfd and evaluated in the shell itself, so that
- * cd, export and functions stay. The status is echoed by a line of its own: an expansion error such
- * as $((1/0)) makes bash drop the rest of the line it is on. */
-
-#define READ_FIELD(name) "IFS= builtin read -r -d \"\" -u 9 " name ";"
-#define WHERE "</dev/null >\"" RT_FIFO_DIR "/$__n.1\" 2>\"" RT_FIFO_DIR "/$__n.2\" 8>&- 9<&-"
-
-/* bash reads a pipe one byte at a time, so what is the same each time is said once. */
+/* Feeding the shell. The command is evaluated in the shell itself, so that cd, export and functions
+ * stay. Its status is echoed by a line of its own: an expansion error such as $((1/0)) makes bash
+ * drop the rest of the line it is on. The shell's own standard output is the status pipe, which a
+ * command never sees: it has its own. bash reads a pipe one byte at a time, so what is the same
+ * each time is said once, and a long command comes by the memfd. */
 static const char first_line[] =
-    "builtin readonly __r='" READ_FIELD("__c") "{ builtin eval \"$__c\";}" WHERE "'\n";
-static const char plain_line[] = "%s__n=%d;builtin eval \"$__r\"\nbuiltin echo $?>&8\n";
-static const char wrapped_line[] = "%s__n=%d;" READ_FIELD("__c")
-    READ_FIELD("__w") "__s=1;{ builtin eval \"$__w\";}" WHERE "\nbuiltin echo $__s>&8\n";
+    "builtin readonly __q='{ builtin eval \"$__w\";}</dev/null >\"" RT_FIFO_DIR
+    "/$__n.1\" 2>\"" RT_FIFO_DIR "/$__n.2\" 9<&-' "
+    "__r='IFS= builtin read -r -d \"\" -u 9' "
+    "__b='{ builtin eval \"$__w\";}</dev/null >/dev/null 2>&1 9<&-';"
+    "__e(){ builtin echo .$?;};builtin readonly -f __e\n";
+static const char inline_line[] = "__w='%s';builtin eval \"$__q\"\n__e\n";
+static const char plain_line[] = "builtin eval \"$__r __w;$__q\"\n__e\n";
+static const char wrapped_line[] =
+    "__s=1;builtin eval \"$__r __c;$__r __w;$__q\"\nbuiltin echo .$__s\n";
+
+static const char background_line[] =
+    "__s=1;builtin eval \"$__r __c;$__r __w;$__b\"\nbuiltin echo .$__s\n";
+
+/* Whether the command can stand between quotes, and is not better read at once. */
+static bool fits_inline(const char *command)
+{
+    size_t size = 0;
+    for (; command[size]; size++) {
+        if (size == INLINE_MAX || command[size] < ' ' || command[size] > '~' ||
+            command[size] == '\'')
+            return false;
+    }
+    return true;
+}
 
 /* The shell shares the position, so it is set and never moved by writing. It reads up to the last
  * NUL: what an earlier command left behind that is only given back when it is much. */
@@ -101,27 +119,52 @@ static int write_fields(struct session *session, const char *command, const char
     return 0;
 }
 
-int session_feed(struct session *session, const char *command, const char *wrapper,
-                 struct fifos *fifos)
+static int write_line(struct session *session, const char *format, const char *command)
 {
-    int result = write_fields(session, command, wrapper);
-    if (result < 0)
-        return result;
-    char line[512];
-    int size = snprintf(line, sizeof line, wrapper ? wrapped_line : plain_line,
-                        session->primed ? "" : first_line, session->fifos.number);
+    char line[768], number[32] = "";
+    if (session->fifos.number != session->told_number)
+        snprintf(number, sizeof number, "__n=%d;", session->fifos.number);
+    int size = snprintf(line, sizeof line, "%s%s", session->primed ? "" : first_line, number);
+    size += snprintf(line + size, sizeof line - (size_t)size, format, command);
     /* Shorter than PIPE_BUF: all of it or nothing. */
     if (write(session->input, line, (size_t)size) < 0)
         return -errno;
     session->primed = true;
+    session->told_number = session->fifos.number;
+    session->fed_size = size;
+    return 0;
+}
+
+int session_feed(struct session *session, const char *command, const char *wrapper,
+                 struct fifos *fifos)
+{
+    session->in_line = !wrapper && fits_inline(command);
+    int result = session->in_line ? 0 : write_fields(session, command, wrapper);
+    if (result == 0)
+        result = write_line(
+            session, wrapper ? wrapped_line : session->in_line ? inline_line : plain_line, command);
+    if (result < 0)
+        return result;
     session->line_size = 0;
     *fifos = session->fifos;
     session->has_fifos = false;
     return 0;
 }
 
-/* The status pipe. Whatever runs in the container may have got at it: a line that is no number is
- * passed over, and one that nobody waits for changes nothing. */
+int session_feed_background(struct session *session, const char *command, const char *wrapper)
+{
+    session->in_line = false;
+    int result = write_fields(session, command, wrapper);
+    if (result == 0)
+        result = write_line(session, background_line, "");
+    if (result == 0)
+        session->line_size = 0;
+    return result;
+}
+
+/* The status pipe. Whatever runs in the container may have got at it, and a trap that runs between
+ * two commands prints there: a line that is no dot and a number is passed over, and one that nobody
+ * waits for changes nothing. */
 
 /* Reads what is there; the last exit code in it, -EAGAIN, or -EPIPE when the pipe has ended. */
 static int read_status(struct session *session)
@@ -139,9 +182,9 @@ static int read_status(struct session *session)
         }
         session->line[session->line_size] = '\0';
         session->line_size = 0;
-        char *end;
-        long value = strtol(session->line, &end, 10);
-        if (end != session->line && *end == '\0' && value >= 0 && value <= 255)
+        char *end, *digits = session->line + 1;
+        long value = *session->line == '.' ? strtol(digits, &end, 10) : -1;
+        if (value >= 0 && value <= 255 && end != digits && *end == '\0')
             code = (int)value;
     }
     return code;
@@ -175,11 +218,19 @@ static void tell_exit(struct session *session, const struct rt_exit *how)
                    json_pack("{s:s,s:i}", "sessionId", session->id, "exitCode", how->code));
 }
 
+/* Whether the shell has read anything of the last command. */
+static bool has_read(const struct session *session)
+{
+    int left = 0;
+    if (!session->in_line)
+        return lseek(session->command, 0, SEEK_CUR) != 0;
+    return ioctl(session->input, FIONREAD, &left) < 0 || left < session->fed_size;
+}
+
 /* A command that the shell did not even read may run in another one. */
 static bool take_back(struct session *session, struct job *job)
 {
-    if (!job || !job->kind->status || job->retried || !job->call ||
-        lseek(session->command, 0, SEEK_CUR) != 0)
+    if (!job || !job->kind->status || job->retried || !job->call || has_read(session))
         return false;
     job->kind->release(job);
     session_requeue(session, job);
@@ -274,11 +325,8 @@ static int spawn_shell(struct session *session, const char *cwd, const json_t *v
     if (result < 0)
         return result;
     static const char *const argv[] = {"bash", "--norc", NULL};
-    static const struct rt_slot slots[] = {{0, RT_SLOT_IN},
-                                           {1, RT_SLOT_NULL},
-                                           {2, RT_SLOT_NULL},
-                                           {STATUS_FD, RT_SLOT_OUT},
-                                           {COMMAND_FD, RT_SLOT_MEMFD}};
+    static const struct rt_slot slots[] = {
+        {0, RT_SLOT_IN}, {1, RT_SLOT_OUT}, {2, RT_SLOT_NULL}, {COMMAND_FD, RT_SLOT_MEMFD}};
     struct agent_spawn spawn = {.cwd = cwd && *cwd ? cwd : RT_DEFAULT_DIR,
                                 .argv = argv,
                                 .env = environment_list(&env),

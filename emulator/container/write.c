@@ -1,5 +1,7 @@
-/* POST /api/write. The content is unescaped and checked as a whole before the file is opened, so
- * that bad input loses nothing. */
+/* POST /api/write. The content is unescaped and checked as a whole before the file is opened, and
+ * room is made for all of it before the first byte is written over the old content, so that neither
+ * bad input nor a full disk loses anything. The file stays the same one, with its mode and links.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,8 +16,10 @@
 
 enum {
     PIECE = 64 * 1024,
-    /* Written in one turn of the loop. */
+    /* Reserved and written in one turn of the loop. */
+    RESERVE_MAX = 4 * 1024 * 1024,
     TURN_MAX = 2 * 1024 * 1024,
+    PAGE = 4096,
 };
 
 struct write_job {
@@ -25,6 +29,12 @@ struct write_job {
     char tail[2];           /* the last one or two bytes of base64, decoded */
     size_t tail_size;
     struct buf unescaped; /* what stood in the JSON string literal */
+    int64_t size;         /* of the whole content */
+    int64_t reserved;
+    int64_t old_size;
+    bool created; /* the file was not there before */
+    int error;    /* to tell when it has been removed again */
+    const char *failed_call;
     int fd;
     struct task task;
 };
@@ -75,6 +85,26 @@ static int write_all(int fd, const char *bytes, size_t size)
     return 0;
 }
 
+static void removed(void *arg, struct agent_answer *answer)
+{
+    struct write_job *job = arg;
+    if (!job_lost(&job->file.job, answer))
+        file_failed(&job->file, OPERATION, FAILED, job->failed_call, job->error);
+}
+
+/* A file that was there keeps what it has; a new one goes again. */
+static void fail(struct write_job *job, const char *system_call, int error)
+{
+    job->failed_call = system_call;
+    job->error = error;
+    if (ftruncate(job->fd, job->created ? 0 : job->old_size) < 0)
+        job->failed_call = "ftruncate";
+    if (job->created)
+        file_ask(&job->file, RT_REMOVE, (struct rt_path){0}, removed);
+    else
+        file_failed(&job->file, OPERATION, FAILED, job->failed_call, error);
+}
+
 static void write_some(void *arg)
 {
     struct write_job *job = arg;
@@ -86,8 +116,10 @@ static void write_some(void *arg)
         result = write_all(job->fd, bytes, (size_t)size);
         written += (size_t)size;
     }
+    if (result == 0 && size <= 0 && job->old_size > job->size && ftruncate(job->fd, job->size) < 0)
+        result = -errno;
     if (result < 0) {
-        file_failed(&job->file, OPERATION, FAILED, "write", -result);
+        fail(job, "write", -result);
     } else if (size > 0) {
         loop_defer(job->file.job.container->loop, &job->task);
     } else {
@@ -95,6 +127,37 @@ static void write_some(void *arg)
         job_result(base, json_pack("{s:b,s:s,s:o}", "success", 1, "path", job->file.path,
                                    "timestamp", job_timestamp(base)));
     }
+}
+
+/* A file system that cannot reserve finds out while it writes. */
+static int reserve_piece(struct write_job *job)
+{
+    int64_t left = job->size - job->reserved;
+    int64_t size = left < RESERVE_MAX ? left : RESERVE_MAX;
+    if (fallocate(job->fd, FALLOC_FL_KEEP_SIZE, job->reserved, size) == 0)
+        job->reserved += size;
+    else if (errno == EOPNOTSUPP || errno == ENOSYS)
+        job->reserved = job->size;
+    else if (errno != EINTR)
+        return -errno;
+    return 0;
+}
+
+/* One page is either written or not, without this. */
+static void reserve_some(void *arg)
+{
+    struct write_job *job = arg;
+    int result = job->size > PAGE ? reserve_piece(job) : 0;
+    if (result < 0) {
+        fail(job, "write", -result);
+        return;
+    }
+    bool done = job->size <= PAGE || job->reserved == job->size;
+    job->task.run = done ? write_some : reserve_some;
+    if (done && job->size <= RESERVE_MAX)
+        write_some(job);
+    else
+        loop_defer(job->file.job.container->loop, &job->task);
 }
 
 static void opened(void *arg, struct agent_answer *answer)
@@ -111,14 +174,16 @@ static void opened(void *arg, struct agent_answer *answer)
         file_failed(&job->file, OPERATION, FAILED, "open", -answer->value);
         return;
     }
+    const struct rt_stat *st = answer->payload;
+    job->created = st->created;
+    job->old_size = st->size;
     job->fd = steal_fd(&answer->fds[0]);
-    write_some(job);
+    reserve_some(job);
 }
 
 static void write_begin(struct job *job)
 {
-    struct rt_path how = {
-        .flags = RT_PARENTS, .open_flags = O_WRONLY | O_CREAT | O_TRUNC, .mode = 0644};
+    struct rt_path how = {.flags = RT_PARENTS, .open_flags = O_WRONLY | O_CREAT, .mode = 0644};
     file_ask((struct file_job *)job, RT_OPEN, how, opened);
 }
 
@@ -224,6 +289,8 @@ static bool prepare_content(struct write_job *job, const struct call *call)
     }
     if (job->base64 && !check_base64(job))
         return refuse_content(job, "INVALID_BASE64", "Invalid base64 characters");
+    int64_t given = job->end - job->from;
+    job->size = job->base64 ? given / 4 * 3 + (int64_t)job->tail_size : given;
     return true;
 }
 

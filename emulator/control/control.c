@@ -9,6 +9,8 @@
 #include "base/cleanup.h"
 #include "base/jsonstr.h"
 #include "base/percent.h"
+#include "control/faults.h"
+#include "control/feeds.h"
 
 #define PREFIX "/cdn-cgi/local"
 
@@ -150,9 +152,18 @@ static void destroy(struct control *control, struct http_request *request, const
     lifecycle(control, request, id, "destroy");
 }
 
+static void replace(struct control *control, struct http_request *request, const char *id)
+{
+    lifecycle(control, request, id, "replace");
+}
+
 static void reset_done(void *arg, const struct error *err)
 {
     struct later *later = arg;
+    struct error buckets = {0};
+    if (!err && later->control->config.buckets &&
+        buckets_clear(later->control->config.buckets, &buckets) < 0)
+        err = &buckets;
     if (later->request && err)
         http_reply_error(later->request, 500, "INTERNAL_ERROR",
                          "the containers are gone; what is stored was kept", "%s", err->text);
@@ -183,6 +194,22 @@ static void show_clock(struct control *control, struct http_request *request, co
     http_reply_json(request, 200, clock_describe(control->config.clock));
 }
 
+/* The sandboxes that are on their way from one state to another. */
+static json_t *unsettled(struct objects *objects)
+{
+    json_t *pending = json_array();
+    CLEANUP_JSON json_t *list = objects_describe(objects);
+    size_t index;
+    json_t *one;
+    json_array_foreach(list, index, one)
+    {
+        const char *state = json_string_value(json_object_get(one, "state"));
+        if (strcmp(state, "stopping") == 0 || strcmp(state, "running") == 0)
+            json_array_append(pending, json_object_get(one, "id"));
+    }
+    return pending;
+}
+
 static void advanced(void *arg, bool settled, int error)
 {
     struct later *later = arg;
@@ -192,24 +219,11 @@ static void advanced(void *arg, bool settled, int error)
                          "more than 100,000 timers were due");
     } else if (later->request) {
         struct events *events = objects_events(control->config.objects);
-        json_t *pending = json_array();
-        json_t *list = objects_describe(control->config.objects);
-        size_t index;
-        json_t *one;
-        json_array_foreach(list, index, one)
-        {
-            const char *state = json_string_value(json_object_get(one, "state"));
-            if (!settled && (strcmp(state, "stopping") == 0 || strcmp(state, "running") == 0))
-                json_array_append(pending, json_object_get(one, "id"));
-        }
-        json_decref(list);
         json_t *answer =
             json_pack("{s:o, s:b, s:o}", "now", clock_timestamp(control->config.clock), "settled",
                       settled, "events", events_after(events, later->after));
-        if (settled)
-            json_decref(pending);
-        else
-            json_object_set_new(answer, "pending", pending);
+        if (!settled)
+            json_object_set_new(answer, "pending", unsettled(control->config.objects));
         http_reply_json(later->request, 200, answer);
     }
     later_free(later);
@@ -292,26 +306,55 @@ static void resume(struct control *control, struct http_request *request, const 
     show_clock(control, request, id);
 }
 
-/* Events, one JSON object in each line. */
-static void events(struct control *control, struct http_request *request, const char *id)
+static void report(struct control *control, struct http_request *request, const char *id)
 {
-    const char *after = http_query(request, "after");
-    char *end = NULL;
-    unsigned long long seq = after ? strtoull(after, &end, 10) : 0;
-    if (after && (*after < '0' || *after > '9' || *end)) {
-        http_reply_error(request, 400, "INVALID_QUERY", "?after=17", "after must be a number");
-        return;
-    }
-    CLEANUP_BUF struct buf text = BUF_INIT(64 * 1024 * 1024);
-    if (events_write(objects_events(control->config.objects), seq, &text) < 0) {
-        http_reply_error(request, 500, "INTERNAL_ERROR", NULL, "out of memory");
-        return;
-    }
-    size_t size = text.size;
-    http_reply_bytes(request, 200, "application/x-ndjson", buf_steal(&text), size);
+    http_reply_json(request, 200, objects_report(control->config.objects));
 }
 
-/* `*` stands for one segment, the sandbox id. */
+/* What happened, and what sandboxes say. */
+
+static void events(struct control *control, struct http_request *request, const char *id)
+{
+    feeds_events(request, control->config.objects, control->config.clock);
+}
+
+static void logs(struct control *control, struct http_request *request, const char *id)
+{
+    struct object *object = find(control, request, id);
+    if (object)
+        feeds_logs(request, object, control->config.clock);
+}
+
+static void why(struct control *control, struct http_request *request, const char *id)
+{
+    struct object *object = find(control, request, id);
+    if (object)
+        http_reply_json(request, 200, object_why(object));
+}
+
+/* What goes wrong. */
+
+static void show_faults(struct control *control, struct http_request *request, const char *id)
+{
+    faults_show(request, control->config.objects);
+}
+
+static void add_fault(struct control *control, struct http_request *request, const char *id)
+{
+    faults_order(request, control->config.objects);
+}
+
+static void clear_faults(struct control *control, struct http_request *request, const char *id)
+{
+    faults_take_back(request, control->config.objects, NULL);
+}
+
+static void remove_fault(struct control *control, struct http_request *request, const char *id)
+{
+    faults_take_back(request, control->config.objects, id);
+}
+
+/* `*` stands for one segment, the id of a sandbox or a fault. */
 static const struct row {
     const char *method;
     const char *path;
@@ -324,12 +367,23 @@ static const struct row {
     {"GET", "/sandboxes", list_sandboxes, "`{sandboxes: […]}`, each as below"},
     {"GET", "/sandboxes/*", one_sandbox,
      "`{id, class, state, since, why, sleepAt, sleepAfterMs, inflight, lastActivity, keepAlive, "
-     "sessions, processes, ports, network, containerUrl, limits, oomKills}`; `?class=` names another "
+     "sessions, processes, ports, network, containerUrl, limits, oomKills, location, "
+     "labels, containerTimeouts}`; `?class=` names another "
      "class than the default"},
     {"POST", "/sandboxes/*/stop", stop,
-     "ends the container (TERM, KILL after 10 s) and answers when it is gone; the next call starts "
-     "a fresh one"},
+     "ends the container (TERM, KILL after 10 s or `--stop-grace`) and answers when it is gone; the "
+     "next call starts a fresh one"},
     {"POST", "/sandboxes/*/destroy", destroy, "ends it at once and answers when it is gone"},
+    {"POST", "/sandboxes/*/replace", replace,
+     "the platform swaps the container: calls in flight get 409 `OPERATION_INTERRUPTED`, the next "
+     "one a fresh container; answers when the old one is gone"},
+    {"GET", "/sandboxes/*/why", why,
+     "`{id, class, why, last, now, wouldHaveKept}`: the life before this one and this one: `{number, "
+     "runtime, startedAt, startedBy, did, lastCallAt, lastCommand, end, endedAt, why, lost, "
+     "lostMore, lostIsAll}`"},
+    {"GET", "/sandboxes/*/logs", logs,
+     "what its commands and processes wrote, one JSON object in each line: `{seq, at, source, "
+     "stream, text}`; `?after=seq`, `?source=name`, `?since=10m`, `?follow=1`"},
     {"GET", "/clock", show_clock, "`{now, mode, offsetMs, pending: [{at, sandbox, kind}]}`"},
     {"POST", "/clock/advance", advance,
      "`{\"by\": \"10m\"}` or `{\"to\": \"2027-01-01T00:00:00Z\"}`: fires what is due on the way, "
@@ -339,7 +393,20 @@ static const struct row {
     {"POST", "/clock/resume", resume, "lets it run again"},
     {"GET", "/events", events,
      "the last 10,000 events, one JSON object in each line: `{v, seq, at, real, sandbox, runtime, "
-     "type, reason, data}`; `?after=seq`"},
+     "type, reason, data}`; `?after=seq`, `?sandbox=id`, `?type=prefix`, `?since=10m`; `?follow=1`: "
+     "the same as server-sent events, and then those that come ([events.md](events.md))"},
+    {"GET", "/report", report,
+     "`{now, clean, sandboxes, processes, ports, leaks: [{id, class, state, since, why, keepAlive, "
+     "processes, ports}], usage, prices}`: the sandboxes that were used and never destroyed, and what "
+     "all containers would have cost ([testing.md](testing.md#the-report))"},
+    {"GET", "/faults", show_faults,
+     "`{faults: [{id, on, do, times?, sandbox?, ms?, exitCode?, fired}]}`; `times` is what is left"},
+    {"POST", "/faults", add_fault,
+     "`{on: start, exec, port or write, do: no-instance, max-instances, crash, oom, replace, delay, "
+     "refuse or enospc, times?, sandbox?, ms?, exitCode?}` → `{id}`; without `times` until it is "
+     "removed ([faults.md](faults.md))"},
+    {"DELETE", "/faults", clear_faults, "removes all: `{removed}`"},
+    {"DELETE", "/faults/*", remove_fault, "removes one: `{removed}`"},
     {"POST", "/reset", reset, "destroys every sandbox and all storage, clock back to real time"},
 };
 

@@ -3,6 +3,7 @@
 #ifndef SANDPIT_CONTROL_CONTROL_H
 #define SANDPIT_CONTROL_CONTROL_H
 
+#include "buckets/buckets.h"
 #include "clock/clock.h"
 #include "http/http.h"
 #include "objects/objects.h"
@@ -13,6 +14,7 @@ struct control_config {
     struct loop *loop;
     struct clock *clock;
     struct objects *objects;
+    struct buckets *buckets;
     const char *driver;    /* "bwrap" */
     const char *state_dir; /* "" for --ephemeral */
     const char *sdk_version;

@@ -68,6 +68,7 @@ static const struct {
     [RT_REMOVE] = {0, 0, 0},
     [RT_READLINK] = {0, TARGET_MAX, 0},
     [RT_CONNECT] = {0, 0, 1},
+    [RT_END] = {0, 0, 0},
 };
 
 static void enter(struct agent *agent)
@@ -504,6 +505,12 @@ int agent_fifos(struct agent *agent, agent_done *done, void *arg)
                           .op = RT_FIFOS, .fds = shapes[RT_FIFOS].fds, .done = done, .arg = arg});
 }
 
+int agent_fifos_three(struct agent *agent, agent_done *done, void *arg)
+{
+    return ask(agent, &(struct request){
+                          .op = RT_FIFOS, .value = 3, .fds = 3, .done = done, .arg = arg});
+}
+
 void agent_fifos_drop(struct agent *agent, int number)
 {
     /* Nothing answers this one. When it cannot be sent, two names stay in the container's /dev. */
@@ -517,6 +524,13 @@ int agent_signal(struct agent *agent, int pid, int signal, uint32_t scope, agent
     struct rt_signal fixed = {.pid = pid, .signal = signal, .scope = scope};
     struct request request = {.op = RT_SIGNAL, .done = done, .arg = arg};
     int error = put(&request, &fixed, sizeof(fixed));
+    return error ? error : ask(agent, &request);
+}
+
+int agent_end(struct agent *agent, const struct rt_end *what, agent_done *done, void *arg)
+{
+    struct request request = {.op = RT_END, .done = done, .arg = arg};
+    int error = put(&request, what, sizeof(*what));
     return error ? error : ask(agent, &request);
 }
 

@@ -53,6 +53,7 @@ struct agent_spawn {
 /* -E2BIG when it does not fit RT_MESSAGE_MAX. */
 int agent_spawn(struct agent *agent, const struct agent_spawn *spawn, agent_done *done, void *arg);
 int agent_fifos(struct agent *agent, agent_done *done, void *arg);
+int agent_fifos_three(struct agent *agent, agent_done *done, void *arg);
 void agent_fifos_drop(struct agent *agent, int number);
 int agent_signal(struct agent *agent, int pid, int signal, uint32_t scope, agent_done *done,
                  void *arg); /* done may be NULL */
@@ -60,6 +61,7 @@ int agent_signal(struct agent *agent, int pid, int signal, uint32_t scope, agent
  * the only one with a second path. */
 int agent_path(struct agent *agent, enum rt_op op, const struct rt_path *how, const char *path,
                const char *second, agent_done *done, void *arg);
+int agent_end(struct agent *agent, const struct rt_end *what, agent_done *done, void *arg);
 int agent_connect(struct agent *agent, uint16_t port, bool ipv6, agent_done *done, void *arg);
 
 #endif

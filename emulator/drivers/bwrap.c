@@ -205,6 +205,11 @@ unsigned instance_kills(struct instance *instance)
     return cgroup_kills(instance->group);
 }
 
+int instance_exit_code(const struct instance *instance)
+{
+    return instance->code == CLD_EXITED ? instance->status : 128 + instance->status;
+}
+
 /* The child is PID 1 of the enclosing pid namespace, so its end is reported when nothing of the
  * container runs any more; then the socket is at its end too, and what the runtime said last has
  * been read. */

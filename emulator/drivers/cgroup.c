@@ -64,7 +64,7 @@ struct cgroup {
     struct cgroups *groups;
     struct cgroup *next, **link;
     char *paths[CGROUP_TREES]; /* by tree */
-    int entries[CGROUP_TREES]; /* cgroup.procs, -1 when closed */
+    int entries[CGROUP_TREES]; /* where the child enters, -1 when closed */
     int counts;                /* memory.oom_control or memory.events, -1 when there is none */
     struct watch event;        /* version 1: an eventfd */
     int inotify_watch;         /* version 2: -1 when there is none */
@@ -302,6 +302,11 @@ static int set(const struct tree *tree, const char *path, enum controller which,
     return 0;
 }
 
+/* What the child of a start writes to. It is one thread, which may move itself by "tasks" without
+ * the lock that all forks of the machine share; the other file waits some milliseconds for that.
+ * Version 2 has nothing alike for ordinary groups. */
+static const char *const entry_names[] = {[1] = "tasks", [2] = "cgroup.procs"};
+
 /* The name of the next container's groups: one row of numbers for the process, however many drivers
  * it has. */
 static unsigned long long made;
@@ -327,9 +332,10 @@ static int join_tree(struct cgroup *group, size_t index, const struct instance_l
         if (error < 0)
             return error;
     }
-    int fd = open_in(path, "cgroup.procs", O_WRONLY);
+    const char *entry = entry_names[tree->version];
+    int fd = open_in(path, entry, O_WRONLY);
     if (fd < 0)
-        return error_errno(err, -fd, "open cgroup.procs of '%s'", path);
+        return error_errno(err, -fd, "open %s of '%s'", entry, path);
     group->entries[index] = fd;
     return 0;
 }

@@ -71,7 +71,7 @@ struct chain {
     int runtime;       /* becomes CHAIN_RUNTIME_FD */
     int filter;        /* becomes CHAIN_FILTER_FD; an open file of its own, for it is read */
     int owner;         /* a pidfd of this process: the child must not outlive it */
-    const int *groups; /* cgroup.procs of its control groups, open for writing */
+    const int *groups; /* the entries of its control groups, open for writing */
     size_t group_count;
     /* Limits of each process, where no control group keeps them; 0 = none. */
     uint64_t memory_bytes;

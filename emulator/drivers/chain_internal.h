@@ -11,5 +11,9 @@ __attribute__((noreturn)) void chain_fail(const char *what, const char *path);
 
 /* Builds the tmpfs and makes it the root of a new mount namespace (chain_root.c). */
 void chain_build_root(const struct chain *chain);
+/* What is made from here on belongs to this id. */
+void chain_make_as(uid_t id);
+/* Fills the instance's /dev, where bubblewrap does not (starter_arguments()). */
+void chain_make_dev(uid_t owner);
 
 #endif

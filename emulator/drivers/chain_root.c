@@ -122,6 +122,31 @@ static void take_steps(const struct making *making, bool mounts)
     }
 }
 
+/* Whether a name in bubblewrap's root leads to this lower tree. */
+static bool is_outside(const struct chain *chain, const char *lower)
+{
+    for (size_t i = 0; i < chain->step_count; i++) {
+        const struct chain_step *step = &chain->steps[i];
+        if (step->kind == CHAIN_LINK && strcmp(step->text, lower) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* An overlay keeps its layers by itself. bubblewrap reads the table of all mounts for each that it
+ * makes, so what is of no use to it goes. */
+static void drop_lowers(const struct chain *chain)
+{
+    for (size_t i = 0; chain->overlays && i < chain->step_count; i++) {
+        const struct chain_step *step = &chain->steps[i];
+        if ((step->kind != CHAIN_LOWER && step->kind != CHAIN_OWN) || !(step->when & chain->when) ||
+            is_outside(chain, step->path))
+            continue;
+        if (umount2(step->path, MNT_DETACH) < 0)
+            chain_fail("leave", step->path);
+    }
+}
+
 static void write_files(const struct chain *chain)
 {
     const char *etc = chain->overlays ? CHAIN_UPPER "/etc" : CHAIN_ROOT "/etc";
@@ -170,7 +195,7 @@ static void check_mount_points(void)
 }
 
 /* What is made from here on belongs to this id. */
-static void make_as(uid_t id)
+void chain_make_as(uid_t id)
 {
     setfsgid(id);
     setfsuid(id);
@@ -222,14 +247,17 @@ static void change_root(void)
 static void fill_root(const struct making *making)
 {
     uid_t owner = making->chain->userns->base;
-    make_as(owner);
+    chain_make_as(owner);
     take_steps(making, false);
     write_files(making->chain);
-    make_as(0);
+    chain_make_as(0);
     take_steps(making, true);
-    make_as(owner);
+    drop_lowers(making->chain);
+    chain_make_as(owner);
     check_mount_points();
-    make_as(0);
+    chain_make_as(0);
+    if (making->chain->userns->kind == USERNS_MAPPED)
+        chain_make_dev(owner);
 }
 
 void chain_build_root(const struct chain *chain)

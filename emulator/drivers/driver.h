@@ -74,6 +74,8 @@ struct instance *driver_start(struct driver *driver, const struct instance_spec 
                               struct instance_events events, struct error *err);
 /* How many of its processes the kernel ended for lack of memory, as of now. */
 unsigned instance_kills(struct instance *instance);
+/* In gone(): of PID 1, or 128 + the signal that ended it. */
+int instance_exit_code(const struct instance *instance);
 /* Kills the tree; gone() follows. Idempotent. */
 void instance_kill(struct instance *instance);
 

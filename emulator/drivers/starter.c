@@ -93,7 +93,9 @@ int starter_start(const struct starter *starter, const struct start *start, stru
              "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t%s\n",
              hostname);
     snprintf(tmpfs, sizeof(tmpfs), "mode=755,size=%llu", (unsigned long long)start->upper_bytes);
-    const char *argv[6 + STARTER_ARGUMENTS] = {"bwrap", "--bind",     "/" CHAIN_ROOT,
+    /* The first keeps the devices of a /dev that is there already. */
+    const char *bind = starter->userns.kind == USERNS_MAPPED ? "--dev-bind" : "--bind";
+    const char *argv[6 + STARTER_ARGUMENTS] = {"bwrap", bind,         "/" CHAIN_ROOT,
                                                "/",     "--hostname", hostname};
     memcpy(argv + 6, starter->arguments, sizeof(starter->arguments));
     const struct chain_file files[] = {
@@ -205,6 +207,7 @@ static int try_boundary(struct starter *starter, const struct boundary *boundary
     userns_close(&starter->userns);
     cleanup_fd(&starter->filter);
     starter->overlays = boundary->overlays;
+    starter_arguments(starter->arguments, boundary->kind != USERNS_MAPPED);
     starter->filter = seccomp_filter(boundary->kind == USERNS_NONE, err);
     if (starter->filter < 0)
         return starter->filter;
@@ -311,7 +314,6 @@ static int prepare(struct starter *starter, const char *run_dir, struct error *e
     if (starter->null < 0 || starter->owner < 0)
         return error_errno(err, errno, "driver");
     starter->runtime = runtime_memfd(err);
-    starter_arguments(starter->arguments);
     return starter->runtime < 0 ? starter->runtime : 0;
 }
 

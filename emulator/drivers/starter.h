@@ -43,7 +43,8 @@ void starter_close(struct starter *starter);
 /* Returns the pid of the child, as chain_clone() does. */
 int starter_start(const struct starter *starter, const struct start *start, struct error *err);
 
-/* bubblewrap's arguments that are the same for every container, NULL-terminated (arguments.c). */
-void starter_arguments(const char *to[STARTER_ARGUMENTS]);
+/* bubblewrap's arguments that are the same for every container, NULL-terminated (arguments.c).
+ * Without `with_dev` the chain makes /dev. */
+void starter_arguments(const char *to[STARTER_ARGUMENTS], bool with_dev);
 
 #endif

@@ -11,7 +11,6 @@
 
 static const char *const fixed[] = {
     /* clang-format off */
-    "--dev", "/dev",
     "--proc", "/proc",
     "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts",
     "--die-with-parent", "--as-pid-1",
@@ -23,6 +22,7 @@ static const char *const fixed[] = {
     "--chdir", "/",
     /* clang-format on */
 };
+static const char *const dev[] = {"--dev", "/dev"};
 static const char *const program[] = {"--", "/proc/self/fd/4", NULL};
 _Static_assert(CHAIN_RUNTIME_FD == 4 && CHAIN_FILTER_FD == 5, "numbers in the arguments");
 
@@ -43,7 +43,8 @@ static const struct {
 };
 enum { MASK_WORDS = 4 };
 
-_Static_assert(sizeof(fixed) / sizeof(fixed[0]) + sizeof(program) / sizeof(program[0]) +
+_Static_assert(sizeof(fixed) / sizeof(fixed[0]) + sizeof(dev) / sizeof(dev[0]) +
+                       sizeof(program) / sizeof(program[0]) +
                        MASK_WORDS * (sizeof(masks) / sizeof(masks[0])) <=
                    STARTER_ARGUMENTS,
                "room for the arguments");
@@ -64,10 +65,15 @@ static size_t add_mask(const char **to, const char *path, enum masked masked)
     return 0;
 }
 
-void starter_arguments(const char *to[STARTER_ARGUMENTS])
+void starter_arguments(const char *to[STARTER_ARGUMENTS], bool with_dev)
 {
-    size_t count = sizeof(fixed) / sizeof(fixed[0]);
-    memcpy(to, fixed, sizeof(fixed));
+    size_t count = 0;
+    if (with_dev) {
+        memcpy(to, dev, sizeof(dev));
+        count += sizeof(dev) / sizeof(dev[0]);
+    }
+    memcpy(to + count, fixed, sizeof(fixed));
+    count += sizeof(fixed) / sizeof(fixed[0]);
     for (size_t i = 0; i < sizeof(masks) / sizeof(masks[0]); i++) {
         if (access(masks[i].path, F_OK) == 0)
             count += add_mask(to + count, masks[i].path, masks[i].masked);

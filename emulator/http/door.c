@@ -97,14 +97,26 @@ static void linger_expired(struct expire_node *node)
 
 void door_refuse(struct http_server *server, int fd, const struct refusal *why)
 {
-    CLEANUP_FD int owned = fd;
     CLEANUP_BUF struct buf answer = BUF_INIT(4096);
-    size_t dropped = 0;
     if (write_refusal(server, why, &answer) < 0)
-        return;
+        close(fd);
+    else
+        door_answer(server, fd, &answer);
+}
+
+void door_answer(struct http_server *server, int fd, const struct buf *answer)
+{
+    CLEANUP_FD int owned = fd;
     /* The answer is small and the first thing on its way, so the kernel takes it whole. */
-    if (send(owned, answer.data, answer.size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+    if (send(owned, answer->data, answer->size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
         return;
+    door_linger(server, steal_fd(&owned));
+}
+
+void door_linger(struct http_server *server, int fd)
+{
+    CLEANUP_FD int owned = fd;
+    size_t dropped = 0;
     shutdown(owned, SHUT_WR);
     /* Closing with bytes unread sends a reset, which may overtake the answer. */
     if (!drop_some(server, owned, &dropped) || server->lingers.count >= server->limits.waiting_max)
@@ -186,8 +198,27 @@ static void visitor_ready(void *arg, uint32_t events)
     visitor_look(arg, events);
 }
 
+/* Most clients have sent their head by now, and then need no watch. Edge-triggered, since what is
+ * peeked at stays readable. */
+static void visitor_wait(struct visitor *visitor, struct expire *list)
+{
+    struct http_server *server = visitor->server;
+    if (visitor_look(visitor, 0))
+        return;
+    /* Honest heads follow their connection at once, so the one that waits longest makes room. */
+    if (server->heads.count + server->returns.count >= server->limits.waiting_max) {
+        if (server->heads.first)
+            visitor_refuse((struct visitor *)server->heads.first, &too_busy);
+        else
+            visitor_end((struct visitor *)server->returns.first);
+    }
+    expire_start(list, &visitor->deadline);
+    if (loop_watch(server->loop, &visitor->watch, visitor->fd, EPOLLIN | EPOLLRDHUP | EPOLLET) < 0)
+        visitor_end(visitor);
+}
+
 static void visitor_new(struct http_server *server, int fd, const struct sockaddr_in6 *from,
-                        socklen_t from_size)
+                        socklen_t from_size, struct expire *list)
 {
     struct visitor *visitor = calloc(1, sizeof *visitor);
     if (!visitor) {
@@ -199,16 +230,22 @@ static void visitor_new(struct http_server *server, int fd, const struct sockadd
                                 .fd = fd,
                                 .from = *from,
                                 .from_size = from_size};
-    /* Most clients have sent their head by now, and then need no watch. Edge-triggered, since what
-     * is peeked at stays readable. */
-    if (visitor_look(visitor, 0))
-        return;
-    /* Honest heads follow their connection at once, so the one that waits longest makes room. */
-    if (server->heads.count >= server->limits.waiting_max)
-        visitor_refuse((struct visitor *)server->heads.first, &too_busy);
-    expire_start(&server->heads, &visitor->deadline);
-    if (loop_watch(server->loop, &visitor->watch, fd, EPOLLIN | EPOLLRDHUP | EPOLLET) < 0)
-        visitor_end(visitor);
+    visitor_wait(visitor, list);
+}
+
+static void return_expired(struct expire_node *node)
+{
+    visitor_end((struct visitor *)node);
+}
+
+void door_again(struct http_server *server, int fd)
+{
+    struct sockaddr_in6 from = {0};
+    socklen_t size = sizeof from;
+    if (getpeername(fd, (struct sockaddr *)&from, &size) < 0)
+        close(fd);
+    else
+        visitor_new(server, fd, &from, size, &server->returns);
 }
 
 /* Accepting. */
@@ -241,7 +278,7 @@ static void accept_ready(void *arg, uint32_t events)
         int fd =
             accept4(listener->fd, (struct sockaddr *)&from, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0) {
-            visitor_new(listener->server, fd, &from, size);
+            visitor_new(listener->server, fd, &from, size, &listener->server->heads);
             continue;
         }
         if (errno == EAGAIN)
@@ -257,6 +294,7 @@ int door_open(struct http_server *server, struct error *err)
 {
     expire_init(&server->heads, server->loop, server->limits.head_ms, head_expired);
     expire_init(&server->lingers, server->loop, server->limits.linger_ms, linger_expired);
+    expire_init(&server->returns, server->loop, server->limits.idle_ms, return_expired);
     server->backoff = (struct timer){.fire = accept_again, .arg = server};
     for (int i = 0; i < 2; i++) {
         struct listener *listener = &server->listeners[i];
@@ -281,6 +319,9 @@ void door_close(struct http_server *server)
         visitor_end((struct visitor *)server->heads.first);
     while (server->lingers.first)
         visitor_end((struct visitor *)server->lingers.first);
+    while (server->returns.first)
+        visitor_end((struct visitor *)server->returns.first);
     expire_close(&server->heads);
     expire_close(&server->lingers);
+    expire_close(&server->returns);
 }

@@ -102,6 +102,16 @@ static bool all(struct span span, unsigned char class)
     return true;
 }
 
+bool span_is_token(struct span span)
+{
+    return all(span, TOKEN);
+}
+
+bool span_is_value(struct span span)
+{
+    return all(span, VALUE);
+}
+
 bool span_same(struct span a, struct span b)
 {
     return a.size == b.size && (a.size == 0 || strncasecmp(a.at, b.at, a.size) == 0);
@@ -284,24 +294,29 @@ const struct refusal *head_finish(struct head *head)
     return NULL;
 }
 
-/* The line from *at, without its CR LF; *at moves behind it. */
-static enum head_state next_line(const char **at, const char *end, struct span *line,
-                                 const struct refusal **why)
+enum head_state head_line(const char **at, const char *end, struct span *line)
 {
     const char *feed = memchr(*at, '\n', (size_t)(end - *at));
     size_t size = (size_t)((feed ? feed : end) - *at);
     const char *cr = memchr(*at, '\r', size);
     *line = (struct span){*at, size};
     /* Without a line feed, a CR may be the last byte so far and no other. */
-    if (feed ? !cr || cr + 1 != feed : cr && cr + 1 != end) {
-        *why = &refusals[BAD_LINE];
+    if (feed ? !cr || cr + 1 != feed : cr && cr + 1 != end)
         return HEAD_BAD;
-    }
     if (!feed)
         return HEAD_INCOMPLETE;
     line->size--;
     *at = feed + 1;
     return HEAD_COMPLETE;
+}
+
+static enum head_state next_line(const char **at, const char *end, struct span *line,
+                                 const struct refusal **why)
+{
+    enum head_state state = head_line(at, end, line);
+    if (state == HEAD_BAD)
+        *why = &refusals[BAD_LINE];
+    return state;
 }
 
 /* A first line that is not whole yet: what can already be said of it. A TLS client, say, would

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/loop.h"
 #include "base/stream.h"
+#include "http/head.h"
 
 struct http_server;
 struct http_request;
@@ -31,6 +32,12 @@ struct http_config {
     int64_t (*now_ms)(void *arg); /* virtual time, for Date */
     void *now_arg;
     void (*handle[OWNER_COUNT])(void *arg, struct http_request *request);
+    /* Whether handle() is called before the body is read and takes it as a stream, which may be of
+     * any size. Decided from method and path alone. NULL = never. */
+    bool (*streams[OWNER_COUNT])(void *arg, const struct http_request *request);
+    /* Whether the request is handled when its head has arrived, without its body, so that it can be
+     * taken (http_take) or refused; or NULL. Not asked for HTTP/1.0, which has nothing to stream. */
+    bool (*early)(void *arg, enum http_owner owner, const struct http_request *request);
     void *arg;
     int head_ms, body_ms, idle_ms; /* deadlines for slow clients; 0 = the usual ones */
 };
@@ -55,6 +62,11 @@ const char *http_host(const struct http_request *request); /* Host as sent */
 const struct buf *http_body(const struct http_request *request);
 /* The same, handed over: http_body() is empty afterwards. */
 struct buf http_take_body(struct http_request *request);
+/* The body of a request that streams: the sink's side, once; else NULL. It fails when the client
+ * leaves before its end; the client waits while it is full. What nobody takes is dropped. */
+struct stream *http_take_stream(struct http_request *request);
+/* Whether the head announces a body, be it an empty one. */
+bool http_has_body(const struct http_request *request);
 bool http_wants_html(const struct http_request *request); /* Accept names text/html */
 /* False when memory was refused since the request began, so that what was made of it may lack
  * parts. A good answer is then replaced by an error. */
@@ -75,6 +87,36 @@ void http_reply_text(struct http_request *request, int status, const char *type,
 /* Takes the sink's side of the stream; chunked, until it ends or the client leaves. */
 void http_reply_stream(struct http_request *request, int status, const char *type,
                        struct stream *stream);
+/* The same with Content-Length. A stream that ends early, or fails, breaks the connection. */
+void http_reply_sized(struct http_request *request, int status, const char *type,
+                      struct stream *stream, uint64_t size);
+/* Raw connections. A request that is forwarded byte by byte is not answered with the functions
+ * above: its connection is taken, with what was read of it beyond the head. */
+struct http_taken_socket {
+    int fd;           /* the callee's; -1 when the client left or it could not be done */
+    const char *rest; /* what follows the head and is not in the socket any more */
+    size_t rest_size;
+};
+typedef void http_taken(void *arg, struct http_taken_socket *socket);
+/* Calls back once, later or from http_free(); the request ends with that. -ENOMEM: nothing was
+ * done, and the request wants an answer. */
+int http_take(struct http_request *request, http_taken *taken, void *arg);
+/* Afterwards one of these, each of which takes the descriptor: it is closed at once; or slowly, so
+ * that the client sees what was sent last; or its next request is anybody's again. */
+void http_close(struct http_server *server, int fd);
+void http_shut(struct http_server *server, int fd);
+void http_give(struct http_server *server, int fd);
+/* Serves a connection that was never the door's. Takes fd. */
+void http_welcome(struct http_server *server, int fd);
+struct http_server *http_server_of(const struct http_request *request);
+/* What clients must send as Authorization, or NULL. */
+const char *http_token(const struct http_request *request);
+const char *http_reason(int status); /* "Not Found" */
+/* The checked head. Its target ends at the query, if there is one. */
+const struct head *http_head(const struct http_request *request);
+typedef void http_field(void *arg, struct span name, struct span value);
+void http_each_field(struct http_request *request, http_field *field, void *arg);
+
 /* {"error", "code", "hint"} as the faces that are not the container's answer; hint may be NULL. */
 void http_reply_error(struct http_request *request, int status, const char *code, const char *hint,
                       const char *format, ...) __attribute__((format(printf, 5, 6)));

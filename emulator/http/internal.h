@@ -46,6 +46,7 @@ struct http_server {
     uint16_t port;
     struct timer backoff;
     struct expire heads, lingers;
+    struct expire returns; /* connections that were given back, until their next head */
 
     /* libmicrohttpd. */
     struct MHD_Daemon *daemon;
@@ -55,6 +56,8 @@ struct http_server {
     bool running, again;
     struct expire idle, bodies;
     unsigned connections;
+    unsigned raw; /* connections that were taken */
+    struct take *takes;
     struct http_request *requests;
 
     char date[96]; /* the text for date_second */
@@ -70,7 +73,15 @@ struct connection {
     int fd;
 };
 
-enum phase { PHASE_HEAD, PHASE_BODY, PHASE_HANDLED, PHASE_ANSWERED, PHASE_REFUSED };
+enum phase {
+    PHASE_HEAD,
+    PHASE_BODY,
+    PHASE_UPLOAD, /* handed to its handler; the body comes as a stream */
+    PHASE_HANDLED,
+    PHASE_DRAIN,
+    PHASE_ANSWERED,
+    PHASE_REFUSED,
+};
 
 struct pair {
     char *name, *value;
@@ -85,12 +96,16 @@ struct http_request {
     bool handling;  /* inside config.handle() */
     bool suspended; /* libmicrohttpd does not look at the connection */
     bool left;      /* the client is gone */
+    bool early;     /* handled before its body, which is then dropped when it is answered */
     struct head head;
     struct owner_answer owner;
     size_t counted; /* bytes of the head, as its parts add up */
     const struct refusal *fault;
     struct buf body;
     size_t renewed; /* size of the body when its deadline was last renewed */
+    struct stream *upload, *upload_sink; /* our side, and that which nobody took yet; or NULL */
+    size_t uploaded;
+    bool upload_room; /* the sink took some meanwhile */
     int64_t started_ns;
     unsigned long refusals; /* heap_refusals() then */
     void (*gone)(void *arg);
@@ -100,6 +115,7 @@ struct http_request {
     struct MHD_Response *response; /* until it is queued */
     int status;
     struct stream *stream;
+    struct take *take; /* the connection is being taken, or NULL */
     struct pair *query; /* decoded; names and values point into query_text */
     unsigned query_count;
     char *query_text;
@@ -117,14 +133,42 @@ void door_close(struct http_server *server);
 /* Answers with the refusal, then reads and drops for a while so that the client sees it. Takes fd.
  */
 void door_refuse(struct http_server *server, int fd, const struct refusal *why);
+/* The same with an answer that is already written, and says that the connection closes. */
+void door_answer(struct http_server *server, int fd, const struct buf *answer);
+/* Ends our side of the connection, and reads and drops for a while. Takes fd. */
+void door_linger(struct http_server *server, int fd);
+/* Waits for the next head of a connection that was taken. Takes fd. */
+void door_again(struct http_server *server, int fd);
+
+/* take.c */
+/* Takes the connection, now that libmicrohttpd asks what to do with the request. */
+enum MHD_Result take_queue(struct http_request *request);
+/* The connection ended meanwhile. */
+void take_failed(struct http_request *request);
 
 /* server.c */
 void server_add(struct http_server *server, int fd, const struct sockaddr *from, socklen_t size);
 /* Whether another connection may be added; when it is tight, one that is idle is ended for it. */
 bool server_has_room(struct http_server *server);
+/* Lets libmicrohttpd look at what changed, once it is not running. */
+void server_run_soon(struct http_server *server);
 void server_suspend(struct http_request *request);
+/* The same in the middle of a body: libmicrohttpd finds out by itself whether the client left. */
+void server_pause(struct http_request *request);
 /* Lets libmicrohttpd look at the request's connection again, soon. */
 void server_resume(struct http_request *request);
+
+/* upload.c: bodies as streams. */
+bool upload_wanted(const struct http_request *request);
+/* Calls the handler with the head. MHD_NO when it was answered and the connection must close. */
+enum MHD_Result upload_begin(struct http_request *request);
+enum MHD_Result upload_data(struct http_request *request, const char *data, size_t *size);
+void upload_end(struct http_request *request);
+/* Lets go of the stream before its end: the client left, or it was answered. */
+void upload_cut(struct http_request *request);
+/* Answers at once instead of after the rest of the body, when that may be long; takes data. */
+bool upload_answer(struct http_request *request, int status, const char *type, char *data,
+                   size_t size);
 
 /* request.c */
 struct http_request *request_new(struct http_server *server, const char *target);

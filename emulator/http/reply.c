@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "http/internal.h"
 
-enum { JSON_MAX = 256 * 1024 * 1024, HEADERS_MAX = 32, STREAM_PIECE = 16 * 1024 };
+enum { JSON_MAX = 256 * 1024 * 1024, HEADERS_MAX = 32, STREAM_PIECE = 16 * 1024, SIZED_PIECE = 128 * 1024 };
 
 /* The virtual time as RFC 9110 wants it; the text changes once a second. */
 const char *reply_date(struct http_server *server)
@@ -111,7 +111,8 @@ static void answer(struct http_request *request, int status, const char *type,
 /* One answer for each request: a second one is a bug of the handler's, and is dropped. */
 static bool answered(const struct http_request *request)
 {
-    if (request->phase == PHASE_HANDLED && !request->response && !request->left)
+    bool open = request->phase == PHASE_HANDLED || request->phase == PHASE_UPLOAD;
+    if (open && !request->response && !request->left)
         return false;
     log_error("%s %s was answered twice or too late", http_method(request), http_path(request));
     return true;
@@ -125,6 +126,8 @@ void http_reply_bytes(struct http_request *request, int status, const char *type
         return;
     }
     heap_used(size);
+    if (upload_answer(request, status, type, data, size))
+        return;
     struct MHD_Response *response = NULL;
     if (data && (status >= 400 || http_whole(request)))
         response = MHD_create_response_from_buffer(size, data, MHD_RESPMEM_MUST_FREE);
@@ -185,13 +188,14 @@ static ssize_t stream_piece(void *arg, uint64_t position, char *to, size_t size)
     if (taken > 0)
         return taken;
     if (taken < 0)
-        return MHD_CONTENT_READER_END_OF_STREAM;
+        return stream_failed(request->stream) ? MHD_CONTENT_READER_END_WITH_ERROR
+                                              : MHD_CONTENT_READER_END_OF_STREAM;
     server_suspend(request);
     return 0;
 }
 
-void http_reply_stream(struct http_request *request, int status, const char *type,
-                       struct stream *stream)
+static void reply_stream(struct http_request *request, int status, const char *type,
+                         struct stream *stream, uint64_t size, size_t piece)
 {
     if (answered(request)) {
         stream_abort(stream);
@@ -199,8 +203,7 @@ void http_reply_stream(struct http_request *request, int status, const char *typ
     }
     struct MHD_Response *response = NULL;
     if (http_whole(request))
-        response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_PIECE, stream_piece,
-                                                     request, NULL);
+        response = MHD_create_response_from_callback(size, piece, stream_piece, request, NULL);
     if (!response) {
         stream_abort(stream);
         stream = NULL;
@@ -209,4 +212,17 @@ void http_reply_stream(struct http_request *request, int status, const char *typ
         stream_set_sink(stream, (struct stream_sink){stream_readable, request});
     request->stream = stream;
     answer(request, status, type, response);
+}
+
+void http_reply_stream(struct http_request *request, int status, const char *type,
+                       struct stream *stream)
+{
+    reply_stream(request, status, type, stream, MHD_SIZE_UNKNOWN, STREAM_PIECE);
+}
+
+void http_reply_sized(struct http_request *request, int status, const char *type,
+                      struct stream *stream, uint64_t size)
+{
+    size_t piece = size < SIZED_PIECE ? (size_t)size + 1 : SIZED_PIECE;
+    reply_stream(request, status, type, stream, size, piece);
 }

@@ -77,7 +77,7 @@ static void pump_ready(void *arg, uint32_t events)
     pump(arg);
 }
 
-static void pump_soon(struct http_server *server)
+void server_run_soon(struct http_server *server)
 {
     if (server->running)
         server->again = true;
@@ -89,7 +89,7 @@ void server_add(struct http_server *server, int fd, const struct sockaddr *from,
 {
     if (MHD_add_connection(server->daemon, fd, from, size) != MHD_YES)
         log_debug("connection not taken: %s", strerror(errno));
-    pump_soon(server);
+    server_run_soon(server);
 }
 
 /* Suspending, and noticing that the client left meanwhile. */
@@ -97,7 +97,9 @@ void server_add(struct http_server *server, int fd, const struct sockaddr *from,
 static void client_left(struct http_request *request)
 {
     request->left = true;
-    if (request->phase == PHASE_HANDLED && !request->response && request->gone) {
+    upload_cut(request);
+    bool handled = request->phase == PHASE_HANDLED || request->phase == PHASE_UPLOAD;
+    if (handled && !request->response && request->gone) {
         void (*gone)(void *arg) = request->gone;
         request->gone = NULL;
         gone(request->gone_arg);
@@ -134,6 +136,12 @@ void server_suspend(struct http_request *request)
         log_debug("a client that leaves will not be noticed: %s", strerror(-result));
 }
 
+void server_pause(struct http_request *request)
+{
+    request->suspended = true;
+    MHD_suspend_connection(request->mhd);
+}
+
 void server_resume(struct http_request *request)
 {
     if (!request->suspended)
@@ -141,7 +149,7 @@ void server_resume(struct http_request *request)
     request->suspended = false;
     request->connection->suspended = NULL;
     MHD_resume_connection(request->mhd);
-    pump_soon(request->server);
+    server_run_soon(request->server);
 }
 
 /* Connections and their deadlines. */
@@ -161,11 +169,11 @@ static unsigned ending_max(const struct http_server *server)
 
 bool server_has_room(struct http_server *server)
 {
-    unsigned most = server->limits.connections_max;
-    if (server->connections < most)
+    unsigned most = server->limits.connections_max, all = server->connections + server->raw;
+    if (all < most)
         return true;
     struct expire_node *oldest = server->idle.first;
-    if (!oldest || server->connections >= most + ending_max(server))
+    if (!oldest || all >= most + ending_max(server))
         return false;
     expire_stop(oldest);
     connection_expired(oldest);
@@ -220,6 +228,8 @@ static void completed(void *arg, struct MHD_Connection *mhd, void **context,
     struct connection *connection = request->connection;
     if (connection)
         connection->suspended = NULL;
+    if (request->take)
+        take_failed(request);
     client_left(request);
     request_free(request);
     if (connection)
@@ -250,6 +260,8 @@ static void note(struct http_request *request)
     journal_note(JOURNAL_REQUEST, server->config.now_ms(server->config.now_arg), "", what);
 }
 
+static enum MHD_Result handle(struct http_request *request);
+
 static enum MHD_Result head_arrived(struct http_request *request, const char *method,
                                     const char *version)
 {
@@ -260,6 +272,17 @@ static enum MHD_Result head_arrived(struct http_request *request, const char *me
     if (!request_check(request, method, version, &why))
         return refuse(request, &why);
     request->started_ns = loop_now_ns();
+    const struct http_config *config = &server->config;
+    if (config->early && head->minor > 0 &&
+        config->early(config->arg, request->owner.owner, request)) {
+        request->early = true;
+        note(request);
+        return handle(request);
+    }
+    if (upload_wanted(request)) {
+        note(request);
+        return upload_begin(request);
+    }
     if (head->length > (int64_t)server->limits.body_max)
         return refuse(request, &too_large);
     request->phase = PHASE_BODY;
@@ -297,6 +320,34 @@ static enum MHD_Result queue(struct http_request *request)
     return result;
 }
 
+/* An answer that is there before the body waits until that is read and dropped: libmicrohttpd would
+ * close the connection, and the reset that follows may overtake the answer. */
+static enum MHD_Result queue_or_drain(struct http_request *request)
+{
+    if (!request->early)
+        return queue(request);
+    request->phase = PHASE_DRAIN;
+    expire_start(&request->server->bodies, &request->connection->deadline);
+    return MHD_YES;
+}
+
+static enum MHD_Result drain(struct http_request *request, size_t *size)
+{
+    struct http_server *server = request->server;
+    if (*size == 0) {
+        expire_stop(&request->connection->deadline);
+        return queue(request);
+    }
+    size_t steps = request->renewed / server->limits.body_step;
+    request->renewed += *size;
+    *size = 0;
+    if (request->renewed > server->limits.linger_max)
+        return refuse(request, &too_large);
+    if (request->renewed / server->limits.body_step != steps)
+        expire_start(&server->bodies, &request->connection->deadline);
+    return MHD_YES;
+}
+
 static enum MHD_Result handle(struct http_request *request)
 {
     const struct http_config *config = &request->server->config;
@@ -305,9 +356,27 @@ static enum MHD_Result handle(struct http_request *request)
     request->handling = true;
     config->handle[request->owner.owner](config->arg, request);
     request->handling = false;
+    if (request->take)
+        return take_queue(request);
+    if (request->response)
+        return queue_or_drain(request);
+    if (request->left) /* there was no memory for an answer */
+        return MHD_NO;
+    server_suspend(request);
+    return MHD_YES;
+}
+
+/* All of the body was streamed. */
+static enum MHD_Result end_upload(struct http_request *request)
+{
+    expire_stop(&request->connection->deadline);
+    request->phase = PHASE_HANDLED;
+    request->handling = true;
+    upload_end(request);
+    request->handling = false;
     if (request->response)
         return queue(request);
-    if (request->left) /* there was no memory for an answer */
+    if (request->left)
         return MHD_NO;
     server_suspend(request);
     return MHD_YES;
@@ -326,10 +395,16 @@ static enum MHD_Result access_handler(void *arg, struct MHD_Connection *mhd, con
         return head_arrived(request, method, version);
     case PHASE_BODY:
         return *size ? body_arrived(request, data, size) : handle(request);
+    case PHASE_UPLOAD:
+        return *size ? upload_data(request, data, size) : end_upload(request);
     case PHASE_HANDLED:
+        if (request->take)
+            return take_queue(request);
         if (request->response)
-            return queue(request);
+            return queue_or_drain(request);
         return request->left ? MHD_NO : MHD_YES;
+    case PHASE_DRAIN:
+        return drain(request, size);
     case PHASE_ANSWERED:
         return MHD_YES;
     case PHASE_REFUSED:
@@ -372,7 +447,7 @@ static void limit_descriptors(struct http_limits *limits)
 static int start_daemon(struct http_server *server, struct error *err)
 {
     unsigned flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME |
-                     MHD_USE_SUPPRESS_DATE_NO_CLOCK | MHD_USE_ERROR_LOG;
+                     MHD_USE_SUPPRESS_DATE_NO_CLOCK | MHD_USE_ERROR_LOG | MHD_ALLOW_UPGRADE;
     struct MHD_OptionItem options[] = {
         {MHD_OPTION_EXTERNAL_LOGGER, (intptr_t)log_line, server},
         {MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, NULL},

@@ -26,8 +26,9 @@ static const char *const complaints[] = {
 
 /* What starts nothing that could want a network. */
 static const char *const quiet[] = {
-    "ping",  "version", "sessionCreate", "sessionList", "sessionDelete", "read",      "readStream",
-    "write", "delete",  "rename",        "move",        "mkdir",         "listFiles", "exists",
+    "ping",       "version", "sessionCreate", "sessionList", "sessionDelete", "read",
+    "readStream", "write",   "delete",        "rename",      "move",          "mkdir",
+    "listFiles",  "exists",  "readRaw",       "writeStream",
 };
 
 bool egress_awaited(const struct object *object, const struct op *op)

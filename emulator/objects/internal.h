@@ -3,9 +3,13 @@
 #define SANDPIT_OBJECTS_INTERNAL_H
 
 #include "container/interpreter_language.h"
+#include "objects/lives.h"
 #include "objects/objects.h"
+#include "objects/report.h"
+#include "objects/platform.h"
 
 struct relay;
+struct logs;
 
 enum object_state {
     OBJECT_NOT_CREATED, /* known, but its container never ran in this process */
@@ -15,6 +19,10 @@ enum object_state {
     OBJECT_STOPPED,
     OBJECT_DESTROYED,
 };
+
+/* What getState tells. The SDK's words change at other moments than ours: it does not know that a
+ * container is being stopped, and tells its exit code until the next alarm. */
+enum status { STATUS_STOPPED, STATUS_RUNNING, STATUS_HEALTHY, STATUS_STOPPED_WITH_CODE };
 
 /* Where the default session of the current container is. */
 enum default_session { SESSION_NONE, SESSION_CREATING, SESSION_READY };
@@ -32,6 +40,10 @@ struct pending {
     struct call inner;
     json_t *own_args; /* when the caller's args had to be changed */
     struct task task; /* for waiting until an advance is over */
+    int64_t started_ns; /* real time at which the container got it */
+    int distance_ms;           /* it comes from so far away */
+    bool struck;               /* faults had their turn */
+    struct virtual_timer late; /* for waiting on the clock */
     struct pending *next;
 };
 
@@ -58,21 +70,32 @@ struct object {
     enum object_state state;
     int64_t since_ms;
     char why[160];
+    enum status status;
+    int64_t status_ms;
+    int exit_code;     /* of the last container */
+    enum life_end end; /* how the current container is being ended; LIFE_RUNS = it is not */
+    int crash_code;    /* its exit code, with LIFE_CRASHED */
     int lives;         /* containers started in this process */
-    char slept_at[25]; /* when the last one went to sleep, or "" */
+    struct lives *life; /* lives.h; NULL until the first */
+    struct logs *logs;  /* NULL until there is something */
     struct container *container;
     unsigned kills; /* for lack of memory, in the current or last container */
+    bool active;    /* its container costs something (report.c) */
+    int64_t active_from_ms;
     char runtime[37];
     struct pending_list waiting;
     struct gone_waiter *gone_waiters;
+    struct object_hold *holds;
     bool held; /* a transition holds the clock */
+    bool ending, gone_early; /* endings.c: its end is told in order; its container is gone already */
+    char *gone_why;
+    struct object *next_ending;
 
     enum egress egress;
     char egress_why[200]; /* there is none */
 
     enum default_session session;
     char *session_id;
-    bool session_seen; /* a session was created once: the placement id is then known */
     json_t *env;       /* of setEnvVars */
 
     json_t *contexts; /* of the code interpreter: [{id, language}], oldest first; or NULL */
@@ -80,11 +103,13 @@ struct object {
 
     int64_t sleep_after_ms;
     bool keep_alive;
+    unsigned keep_alive_changes; /* in this process */
     struct virtual_timer idle;
     int inflight;
     bool orphan; /* forgotten by a reset while something was in flight */
     const char *last_what;
     int64_t last_ms;
+    struct platform platform;
 };
 
 struct objects {
@@ -94,33 +119,89 @@ struct objects {
     struct store *store;
     struct objects_config config;
     struct events *events;
+    struct faults faults;
     struct object **buckets;
     size_t bucket_count, count;
     struct object *first, **last;
     char *origin; /* "localhost:8787" */
+    struct usage *usage; /* one for each class */
     bool closing;
+    struct object *endings, *last_ending; /* endings.c */
+    struct task endings_task;
     void (*empty)(void *arg); /* told when the last container is gone */
     void *empty_arg;
 };
 
 /* object.c */
 void object_load(struct object *object);
-void object_start(struct object *object);
-void object_stop(struct object *object, const char *why);
-void object_destroy(struct object *object, const char *why);
-/* Calls back when no container is left; at once when there is none. -ENOMEM: it never will. */
-int object_when_gone(struct object *object, void (*gone)(void *arg), void *arg);
-bool object_has_container(const struct object *object);
-/* Activity outside of calls: arms the idle timer anew. */
-void object_renew(struct object *object, const char *what);
 void object_note(struct object *object, const char *type, const char *reason, json_t *data);
 void object_free(struct object *object);
 /* Puts the object's variables under args.env; what is there already wins. */
 void object_add_env(const struct object *object, json_t *args);
+/* Makes the default session of the container. */
+void object_create_session(struct object *object);
+
+/* transitions.c: every change of state, with its cause. */
+/* The one place where a start may be delayed or refused. Calls wait in object->waiting. */
+void object_start(struct object *object);
+/* The container answers, and nothing delays it: calls go on. */
+void object_ready(struct object *object);
+/* How SIGTERM, then the grace, then SIGKILL end it: LIFE_SLEPT or LIFE_STOPPED. */
+void object_stop(struct object *object, enum life_end end, const char *why);
+void object_destroy(struct object *object, const char *why);
+/* The platform takes the container away; who waits gets the next one. False without a container. */
+bool object_replace(struct object *object, const char *why);
+/* The container ends at once, as if by itself. False without one. */
+bool object_crash(struct object *object, int exit_code, const char *why);
+/* Calls back when no container is left; at once when there is none. -ENOMEM: it never will. */
+int object_when_gone(struct object *object, void (*gone)(void *arg), void *arg);
+bool object_has_container(const struct object *object);
+
+/* The container is gone, and this is the moment to tell. */
+void object_ended(struct object *object, const char *why);
+
+/* endings.c */
+/* An end begins. */
+void endings_begin(struct object *object);
+/* The container is gone. False when that may be told at once; else object_ended() is called. */
+bool endings_defer(struct object *object, const char *why);
+
+/* status.c */
+void status_set(struct object *object, enum status status);
+/* The result of getState. */
+json_t *status_describe(const struct object *object);
+
+/* idle.c: the time of sleep. */
+void idle_init(struct object *object);
+/* Arms or disarms the timer by what the object does now. */
+void idle_arm(struct object *object);
+/* Activity: the idle time starts anew. */
+void object_renew(struct object *object, const char *what);
+
+/* calls.c */
+/* Everything that waits goes on: to run, or to wait again if the state changed meanwhile. */
+void calls_go_on(struct object *object);
+/* Everything that waits is answered with this error; takes the context, and copies the rest. */
+void calls_fail(struct object *object, enum code code, json_t *context, const char *message,
+                const char *hint);
+/* The same with an answer like this one, of which everything is copied. */
+void calls_answer(struct object *object, const struct answer *like);
+/* A call that was held up goes on from where it stood. */
+void calls_resume(struct pending *pending);
 
 /* options.c */
 int object_set_sleep_after(struct object *object, const json_t *value, struct error *err);
 int object_set_keep_alive(struct object *object, bool on, struct error *err);
+
+/* A call, or what held the container, is over. May free the object. */
+void object_finish_inflight(struct object *object);
+
+/* servers.c */
+void servers_start(struct object *object, struct call *call);
+
+/* hold.c */
+/* The container is gone. */
+void holds_gone(struct object *object);
 
 /* egress.c */
 void egress_begin(struct object *object);
@@ -141,7 +222,29 @@ void interpreter_run_stream(struct object *object, struct call *call);
 /* The contexts are gone with their container. */
 void interpreter_forget(struct object *object);
 
+/* console.c */
+void console_tell(const struct object *object, const char *type, const char *reason);
+
+/* lives.c; lives.h has the rest. NULL without memory. */
+struct logs *object_logs(struct object *object);
+
+/* exec.c */
+void exec_run(struct object *object, struct call *call);
+
+/* pids.c */
+void process_is_running(struct object *object, struct call *call);
+void process_kill(struct object *object, struct call *call);
+
+/* processes.c */
+void process_get(struct object *object, struct call *call);
+
+/* wait_kinds.c */
+void wait_for_log(struct object *object, struct call *call);
+void wait_for_port(struct object *object, struct call *call);
+void wait_for_exit(struct object *object, struct call *call);
+
 /* objects.c */
 void objects_container_gone(struct objects *objects);
+const char *object_state_name(enum object_state state);
 
 #endif

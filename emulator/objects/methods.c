@@ -14,16 +14,9 @@ static json_t *success(void)
     return json_pack("{s:b}", "success", 1);
 }
 
-/* getState: the words of the SDK, which knows fewer states than the control API. */
 static void get_state(struct object *object, struct call *call)
 {
-    const char *status = "stopped";
-    if (object->state == OBJECT_HEALTHY)
-        status = "healthy";
-    else if (object->state == OBJECT_STARTING || object->state == OBJECT_STOPPING)
-        status = "running";
-    call_result(call, json_pack("{s:s, s:I}", "status", status, "lastChange",
-                                (json_int_t)object->since_ms));
+    call_result(call, status_describe(object));
 }
 
 /* Methods that end in a container operation with arguments of their own. */
@@ -92,7 +85,7 @@ static void answer_when_gone(struct object *object, struct call *call)
 
 static void stop(struct object *object, struct call *call)
 {
-    object_stop(object, "stopped by stop()");
+    object_stop(object, LIFE_STOPPED, "stopped by stop()");
     answer_when_gone(object, call);
 }
 
@@ -111,6 +104,12 @@ static void destroy(struct object *object, struct call *call)
         return;
     }
     object_destroy(object, "destroyed by destroy()");
+    answer_when_gone(object, call);
+}
+
+static void replace(struct object *object, struct call *call)
+{
+    object_replace(object, "replaced by the platform");
     answer_when_gone(object, call);
 }
 
@@ -189,7 +188,7 @@ static void set_env_vars(struct object *object, struct call *call)
 
 static json_t *session_result(const struct follow *follow)
 {
-    follow->object->session_seen = true;
+    platform_handshake(follow->object);
     json_t *id = json_object_get(follow->args, "id");
     return json_pack("{s:b, s:O, s:O}", "success", 1, "id", id, "sessionId", id);
 }
@@ -233,6 +232,16 @@ static void delete_session(struct object *object, struct call *call)
                 deleted_result);
 }
 
+/* Files. */
+
+/* The bytes themselves are another operation of the container than a text about them. */
+static void read_file(struct object *object, struct call *call)
+{
+    const char *encoding = json_string_value(json_object_get(call->args, "encoding"));
+    bool raw = encoding && strcmp(encoding, "none") == 0;
+    object_call(object, container_op(raw ? "readRaw" : "read"), call);
+}
+
 /* Git. */
 
 /* What the SDK's client refuses before it asks the container. */
@@ -263,7 +272,7 @@ static void git_checkout(struct object *object, struct call *call)
 
 static void get_placement_id(struct object *object, struct call *call)
 {
-    call_result(call, object->session_seen ? json_pack("{s:n}", "placementId") : json_object());
+    call_result(call, json_pack("{s:O*}", "placementId", object->platform.placement_id));
 }
 
 /* Options. */
@@ -284,12 +293,19 @@ static int set_options(struct object *object, const json_t *args, struct error *
     const json_t *keep = json_object_get(args, "keepAlive");
     if (keep && !json_is_boolean(keep))
         return error_set(err, EINVAL, "keepAlive must be true or false");
-    int result = sleep ? object_set_sleep_after(object, sleep, err) : 0;
+    const json_t *labels = json_object_get(args, "labels");
+    const json_t *timeouts = json_object_get(args, "containerTimeouts");
+    int result = labels ? platform_set_labels(object, labels, err) : 0;
+    if (result == 0 && timeouts)
+        result = platform_set_timeouts(object, timeouts, err);
+    if (result == 0 && sleep)
+        result = object_set_sleep_after(object, sleep, err);
     if (result == 0 && keep)
         result = object_set_keep_alive(object, json_is_true(keep), err);
     return result;
 }
 
+/* Equal values change nothing and are no activity. */
 static void configure(struct object *object, struct call *call)
 {
     struct error err = {0};
@@ -297,18 +313,49 @@ static void configure(struct object *object, struct call *call)
     option_result(call, result, &err);
 }
 
+/* The setters are activity whatever they set, but for keepAlive: true. */
+static void set_sleep_after(struct object *object, struct call *call)
+{
+    struct error err = {0};
+    int result = set_options(object, call->args, &err);
+    if (result == 0)
+        object_renew(object, "setSleepAfter");
+    option_result(call, result, &err);
+}
+
+static void set_keep_alive(struct object *object, struct call *call)
+{
+    struct error err = {0};
+    int result = set_options(object, call->args, &err);
+    if (result == 0 && !object->keep_alive)
+        object_renew(object, "setKeepAlive");
+    option_result(call, result, &err);
+}
+
 static const struct object_method methods[] = {
     {"getState", get_state},
+    {"initServers", servers_start},
     {"start", start},
     {"stop", stop},
     {"destroy", destroy},
+    {"replace", replace},
     {"setEnvVars", set_env_vars},
     {"createSession", create_session},
     {"deleteSession", delete_session},
     {"getContainerPlacementId", get_placement_id},
+    {"readFile", read_file},
     {"gitCheckout", git_checkout},
-    {"setSleepAfter", configure},
-    {"setKeepAlive", configure},
+    {"exec", exec_run},
+    {"isProcessRunning", process_is_running},
+    {"killProcess", process_kill},
+    {"getProcess", process_get},
+    {"waitForLog", wait_for_log},
+    {"waitForPort", wait_for_port},
+    {"waitForExit", wait_for_exit},
+    {"setSleepAfter", set_sleep_after},
+    {"setKeepAlive", set_keep_alive},
+    {"setLabels", configure},
+    {"setContainerTimeouts", configure},
     {"configure", configure},
     {"createCodeContext", interpreter_create},
     {"listCodeContexts", interpreter_list},

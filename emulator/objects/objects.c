@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/random.h"
+#include "objects/hints.h"
 #include "objects/internal.h"
 
 static size_t hash(const char *class_name, const char *id)
@@ -135,7 +136,10 @@ struct objects *objects_new(struct loop *loop, struct clock *clock, struct drive
     objects->store = store;
     objects->config = *config;
     objects->last = &objects->first;
-    if (load(objects, err) < 0) {
+    objects->usage = calloc(config->class_count + 1, sizeof *objects->usage);
+    if (!objects->usage)
+        error_errno(err, ENOMEM, "objects");
+    if (!objects->usage || load(objects, err) < 0) {
         objects_free(objects);
         return NULL;
     }
@@ -165,9 +169,12 @@ void objects_free(struct objects *objects)
     if (!objects)
         return;
     free_all(objects);
+    loop_cancel(objects->loop, &objects->endings_task);
+    faults_clear(objects);
     events_free(objects->events);
     free(objects->buckets);
     free(objects->origin);
+    free(objects->usage);
     free(objects);
 }
 
@@ -244,7 +251,9 @@ struct object *objects_get(struct objects *objects, const char *class_name, cons
     if (row < 0)
         return NULL;
     object = add(objects, class, id, secret, row);
-    if (!object)
+    if (object)
+        hints_id(object);
+    else
         error_errno(err, ENOMEM, "sandbox '%s'", id);
     return object;
 }
@@ -307,7 +316,7 @@ struct object *objects_by_label(struct objects *objects, const char *label)
 static bool any_container(const struct objects *objects)
 {
     for (const struct object *object = objects->first; object; object = object->next) {
-        if (object->container)
+        if (object_has_container(object))
             return true;
     }
     return false;
@@ -328,8 +337,9 @@ static void end_all(struct objects *objects, const char *why, void (*done)(void 
     objects->empty = done;
     objects->empty_arg = arg;
     for (struct object *object = objects->first; object; object = object->next) {
-        if (object->container)
+        if (object_has_container(object))
             object_destroy(object, why);
+        platform_end(object);
     }
     objects_container_gone(objects);
 }
@@ -337,6 +347,14 @@ static void end_all(struct objects *objects, const char *why, void (*done)(void 
 void objects_shutdown(struct objects *objects, void (*done)(void *arg), void *arg)
 {
     end_all(objects, "the emulator ends", done, arg);
+}
+
+int objects_replace_all(struct objects *objects, const char *why)
+{
+    int count = 0;
+    for (struct object *object = objects->first; object; object = object->next)
+        count += object_replace(object, why);
+    return count;
 }
 
 struct reset {
@@ -356,7 +374,9 @@ static void reset_finish(void *arg)
     objects->closing = false;
     if (result == 0) {
         free_all(objects);
+        faults_clear(objects);
         clock_reset(objects->clock);
+        random_again();
         events_add(objects->events, NULL, NULL, "reset", NULL, NULL);
     }
     reset->done(reset->arg, result < 0 ? &err : NULL);
@@ -387,7 +407,7 @@ void objects_reset(struct objects *objects, void (*done)(void *arg, const struct
 
 /* What the control API shows. */
 
-static const char *state_name(enum object_state state)
+const char *object_state_name(enum object_state state)
 {
     switch (state) {
     case OBJECT_NOT_CREATED:
@@ -447,7 +467,7 @@ json_t *object_describe(struct object *object)
                                    : json_null();
     json_t *described =
         json_pack("{s:s, s:s, s:s, s:o, s:s, s:o, s:I, s:i, s:o, s:b, s:o, s:o, s:[], s:s, s:s}", "id",
-                  object->id, "class", object->class->name, "state", state_name(object->state),
+                  object->id, "class", object->class->name, "state", object_state_name(object->state),
                   "since", time_or_null(true, object->since_ms), "why", object->why, "sleepAt",
                   time_or_null(object->idle.slot != 0 && !object->keep_alive, object->idle.due_ms),
                   "sleepAfterMs", (json_int_t)object->sleep_after_ms, "inflight", object->inflight,
@@ -458,6 +478,7 @@ json_t *object_describe(struct object *object)
     json_decref(inside);
     json_object_set_new(described, "limits", describe_limits(object->class));
     json_object_set_new(described, "oomKills", json_integer(object->kills));
+    platform_describe(object, described);
     return described;
 }
 

@@ -13,6 +13,9 @@
 #include "container/container.h"
 #include "drivers/driver.h"
 #include "objects/events.h"
+#include "objects/faults.h"
+#include "objects/platform.h"
+#include "objects/prices.h"
 #include "objects/store.h"
 
 struct objects;
@@ -26,8 +29,12 @@ struct object_class {
     enum instance_network network;
     char network_why[96]; /* why it has none */
     char instance_type[32]; /* as configured; "" without one */
+    char billed_as[32];     /* the type whose price counts */
+    struct billed_size billed;
     struct instance_limits limits;
     uint64_t upper_bytes; /* size of the throw-away layer */
+    int max_instances;     /* containers that may run at once; 0 = any number */
+    char sdk_mismatch[32]; /* the version of the project's SDK when the image's is another one */
 };
 
 struct objects_config {
@@ -36,10 +43,12 @@ struct objects_config {
     int64_t sleep_after_ms; /* 600,000 */
     bool default_session;   /* --default-session */
     int stop_grace_ms;
+    bool faithful; /* --faithful: answers hold no hints */
     const struct git_settings *git; /* for clones; NULL = none */
     /* What may be the cause of a start that failed, malloc'd, or NULL; may itself be NULL. */
     char *(*start_hint)(void *arg, const char *why);
     void *start_hint_arg;
+    struct platform_config platform;
 };
 
 struct objects *objects_new(struct loop *loop, struct clock *clock, struct driver *driver,
@@ -72,6 +81,7 @@ const char *object_id(const struct object *object);
 struct object_options {
     const char *sleep_after; /* "10m", or seconds as digits */
     int keep_alive;          /* -1, 0, 1 */
+    const char *colo;        /* where the request comes from */
 };
 int object_configure(struct object *object, const struct object_options *options,
                      struct error *err);
@@ -79,6 +89,27 @@ int object_configure(struct object *object, const struct object_options *options
 /* Runs a container operation: starts the container when needed, counts as activity and as in flight
  * until it is answered (and its stream closed). The args must name their session. */
 void object_call(struct object *object, const struct op *op, struct call *call);
+/* What uses the container without being a call, such as a forwarded request. Belongs to the caller,
+ * who fills in the first two. */
+struct object_hold {
+    void (*gone)(void *arg); /* the container is gone; the hold is released */
+    void *arg;
+    struct object *object; /* NULL while it holds nothing */
+    struct object_hold *next, *previous;
+    bool counts;
+};
+/* Counts as in flight until it is released or quiet. -EPIPE when the container does not run. */
+int object_hold(struct object *object, struct object_hold *hold, const char *what);
+/* Does not keep the container awake any more, as an open WebSocket does not; gone() still comes. */
+void object_hold_quiet(struct object_hold *hold);
+/* Something happened that counts as activity. */
+void object_hold_active(struct object_hold *hold);
+void object_release(struct object_hold *hold);
+bool object_is_healthy(const struct object *object);
+/* Differs between two containers of the object. */
+unsigned object_life(const struct object *object);
+/* Whether the container's registry of older SDKs has the port. */
+bool object_has_port(const struct object *object, int port);
 /* The session id for calls that name none: "sandbox-{id}", made on first use with the object's
  * variables; or "__DISABLE_SESSION__" when default sessions are off (`per_call` 0 or 1 overrides
  * the configuration, -1 leaves it). */
@@ -94,10 +125,19 @@ void object_method_call(struct object *object, const struct object_method *metho
                         struct call *call);
 
 /* For the control API. */
+/* {id, class, why, last, now, wouldHaveKept}: the life before this one, and this one. */
+json_t *object_why(struct object *object);
+/* What its commands and processes wrote, as events are read (feed.h); the subject is the source. */
+int object_logs_write(struct object *object, const struct feed_filter *filter, struct buf *to);
+struct stream *object_logs_follow(struct object *object, const struct feed_filter *filter);
 json_t *object_describe(struct object *object); /* one element of GET /sandboxes; new reference */
 json_t *objects_describe(struct objects *objects); /* array of them */
+/* What was not cleaned up, and what it all would have cost; see report.h. */
+json_t *objects_report(struct objects *objects);
 /* base URL such as "http://localhost:8787", for containerUrl in object_describe. */
 void objects_set_origin(struct objects *objects, const char *host_and_port);
+/* The platform takes every container away; how many there were. */
+int objects_replace_all(struct objects *objects, const char *why);
 /* Destroys every sandbox and all storage; err is NULL, or says why what is stored was kept. */
 void objects_reset(struct objects *objects, void (*done)(void *arg, const struct error *err),
                    void *arg);

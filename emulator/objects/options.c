@@ -6,9 +6,10 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "objects/hints.h"
 #include "objects/internal.h"
 
-/* "30s", "10m", "2h" or a number of seconds; -EINVAL otherwise. */
+/* "30s", "10m", "2h" or a number of seconds, as in the original; -EINVAL otherwise. */
 static int64_t parse_sleep_after(const json_t *value)
 {
     const int64_t most = (int64_t)366 * 24 * 3600 * 1000;
@@ -22,7 +23,7 @@ static int64_t parse_sleep_after(const json_t *value)
         return -EINVAL;
     int64_t number = strtoll(text, NULL, 10);
     int64_t unit = 0;
-    if (strcmp(text + digits, "s") == 0 || text[digits] == '\0')
+    if (strcmp(text + digits, "s") == 0)
         unit = 1000;
     else if (strcmp(text + digits, "m") == 0)
         unit = 60000;
@@ -62,7 +63,9 @@ int object_set_keep_alive(struct object *object, bool on, struct error *err)
     if (result < 0)
         return result;
     object->keep_alive = on;
+    idle_arm(object);
     object_note(object, on ? "keepAlive.on" : "keepAlive.off", NULL, NULL);
+    hints_keep_alive(object, on);
     if (!on)
         object_renew(object, "setKeepAlive");
     return 0;
@@ -70,8 +73,16 @@ int object_set_keep_alive(struct object *object, bool on, struct error *err)
 
 int object_configure(struct object *object, const struct object_options *options, struct error *err)
 {
+    int placed = platform_asked_from(object, options->colo, err);
+    if (placed < 0)
+        return placed;
     if (options->sleep_after) {
-        CLEANUP_JSON json_t *value = json_string(options->sleep_after);
+        /* A query knows no numbers: there, digits alone are seconds. */
+        const char *text = options->sleep_after;
+        size_t digits = strspn(text, "0123456789");
+        bool number = digits > 0 && digits <= 9 && !text[digits];
+        CLEANUP_JSON json_t *value =
+            number ? json_integer(strtoll(text, NULL, 10)) : json_string(text);
         int result = object_set_sleep_after(object, value, err);
         if (result < 0)
             return result;

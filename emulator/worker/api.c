@@ -9,6 +9,7 @@
 #include "worker/nearest.h"
 #include "worker/parts.h"
 #include "worker/path.h"
+#include "worker/upload.h"
 #include "worker/worker_call.h"
 
 static json_t *shape_success(json_t *result, const json_t *args, int64_t duration_ms)
@@ -62,6 +63,11 @@ static void join_command(json_t *body)
     json_object_set_new(body, "command", json_stringn(buf_text(&line), line.size));
 }
 
+static void ask_for_bytes(json_t *body)
+{
+    json_object_set_new(body, "encoding", json_string("none"));
+}
+
 const struct api_row api_rows[] = {
     {.method = "POST",
      .path = "/api/session/create",
@@ -74,6 +80,11 @@ const struct api_row api_rows[] = {
      .name = "deleteSession",
      .example = "{\"sessionId\": \"build\"}",
      .result = "{success, sessionId, timestamp}"},
+    {.method = "POST",
+     .path = "/api/init",
+     .name = "initServers",
+     .example = "",
+     .result = "{success, serversStarted, serversFailed, errors?}"},
     {.method = "GET",
      .path = "/api/state",
      .name = "getState",
@@ -107,6 +118,17 @@ const struct api_row api_rows[] = {
      .example = "{\"path\": \"/workspace/a.txt\", \"content\": \"hi\"}",
      .result = "{success}",
      .shape = shape_success},
+    {.method = "PUT",
+     .path = "/api/file/write-stream",
+     .name = "writeFileStream",
+     .example = "{\"path\": \"/workspace/big.bin\"}",
+     .result = "{success, path, bytesWritten, timestamp}"},
+    {.method = "POST",
+     .path = "/api/file/read-binary",
+     .name = "readFile",
+     .example = "{\"path\": \"/workspace/big.bin\"}",
+     .result = "the bytes",
+     .prepare = ask_for_bytes},
     {.method = "POST",
      .path = "/api/file/mkdir",
      .name = "mkdir",
@@ -153,6 +175,64 @@ const struct api_row api_rows[] = {
      .result = "{success}",
      .shape = shape_success},
     {.method = "POST",
+     .path = "/api/execStream",
+     .name = "execStream",
+     .example = "{\"command\": \"make\"}",
+     .result = "server-sent events",
+     .prepare = join_command},
+    {.method = "POST",
+     .path = "/api/process/start",
+     .name = "startProcess",
+     .example = "{\"command\": \"python3 -m http.server 8080\", \"processId\": \"web\"}",
+     .result = "{id, pid, command, status, startTime, sessionId?}"},
+    {.method = "GET",
+     .path = "/api/process/list",
+     .name = "listProcesses",
+     .example = "",
+     .result = "[{id, pid?, command, status, startTime, exitCode?, sessionId?}]"},
+    {.method = "POST",
+     .path = "/api/process/kill-all",
+     .name = "killAllProcesses",
+     .example = "",
+     .result = "{success}",
+     .shape = shape_success},
+    {.method = "GET",
+     .path = "/api/process/{processId}",
+     .name = "getProcess",
+     .example = "",
+     .result = "{id, pid?, command, status, startTime, endTime?, exitCode?, sessionId?} or null"},
+    {.method = "DELETE",
+     .path = "/api/process/{processId}",
+     .name = "killProcess",
+     .example = "",
+     .result = "{success}",
+     .shape = shape_success},
+    {.method = "GET",
+     .path = "/api/process/{processId}/logs",
+     .name = "getProcessLogs",
+     .example = "",
+     .result = "{stdout, stderr, processId}"},
+    {.method = "GET",
+     .path = "/api/process/{processId}/stream",
+     .name = "streamProcessLogs",
+     .example = "",
+     .result = "server-sent events"},
+    {.method = "POST",
+     .path = "/api/process/{processId}/waitForLog",
+     .name = "waitForLog",
+     .example = "{\"pattern\": \"ready\", \"timeout\": 30000}",
+     .result = "{line, match?}"},
+    {.method = "POST",
+     .path = "/api/process/{processId}/waitForPort",
+     .name = "waitForPort",
+     .example = "{\"port\": 8080, \"options\": {\"path\": \"/health\"}}",
+     .result = "{success}"},
+    {.method = "POST",
+     .path = "/api/process/{processId}/waitForExit",
+     .name = "waitForExit",
+     .example = "{\"timeout\": 30000}",
+     .result = "{exitCode}"},
+    {.method = "POST",
      .path = "/api/code/context/create",
      .name = "createCodeContext",
      .example = "{\"language\": \"javascript\"}",
@@ -178,6 +258,30 @@ const struct api_row api_rows[] = {
      .name = "runCodeStream",
      .example = "{\"code\": \"1 + 1\"}",
      .result = "server-sent events"},
+    {.method = "POST",
+     .path = "/api/bucket/put",
+     .name = "bucketPut",
+     .example = "{\"key\": \"a.txt\", \"content\": \"hi\", \"contentType\": \"text/plain\"}",
+     .result = "{success, key, etag}",
+     .query = "bucket"},
+    {.method = "GET",
+     .path = "/api/bucket/get",
+     .name = "bucketGet",
+     .example = "",
+     .result = "{success, key, content, contentType?, size, etag, encoding?}",
+     .query = "key encoding bucket"},
+    {.method = "POST",
+     .path = "/api/bucket/delete",
+     .name = "bucketDelete",
+     .example = "{\"key\": \"a.txt\"}",
+     .result = "{success, key}",
+     .query = "bucket"},
+    {.method = "GET",
+     .path = "/api/bucket/list",
+     .name = "bucketList",
+     .example = "",
+     .result = "{objects, truncated, cursor?, delimitedPrefixes, success}",
+     .query = "prefix delimiter limit cursor bucket"},
     {.method = "POST",
      .path = "/cleanup",
      .name = "destroy",
@@ -227,10 +331,28 @@ static void reply_no_route(struct http_request *request)
 
 static void hint_example(char *to, size_t size, const struct api_row *row)
 {
-    if (*row->example)
+    if (method_find(row->name)->upload)
+        snprintf(to, size, "Example: %s %s with the bytes and X-File-Path: /workspace/big.bin",
+                 row->method, row->path);
+    else if (row->query && !*row->example)
+        snprintf(to, size, "Example: %s %s?%.*s=…", row->method, row->path,
+                 (int)strcspn(row->query, " "), row->query);
+    else if (*row->example)
         snprintf(to, size, "Example: %s %s with the body %s", row->method, row->path, row->example);
     else
         snprintf(to, size, "Example: %s %s", row->method, row->path);
+}
+
+/* Arguments of the query; those of the body win. */
+static void take_query(const struct api_row *row, struct http_request *request, json_t *body)
+{
+    char name[32];
+    int used;
+    for (const char *at = row->query; at && sscanf(at, " %31s%n", name, &used) == 1; at += used) {
+        const char *value = http_query(request, name);
+        if (value && !json_object_get(body, name))
+            json_object_set_new(body, name, json_text(value));
+    }
 }
 
 /* The arguments, or NULL after an error was answered. */
@@ -256,7 +378,10 @@ static json_t *read_arguments(struct http_request *request, const struct api_row
                       "The body must be a JSON object");
         return NULL;
     }
-    path_fits(row->path, http_path(request), body->json);
+    /* Ids of processes are taken as they stand, as the container does. */
+    bool raw = strncmp(row->path, "/api/process/", strlen("/api/process/")) == 0;
+    (raw ? path_fits_raw : path_fits)(row->path, http_path(request), body->json);
+    take_query(row, request, body->json);
     if (row->prepare)
         row->prepare(body->json);
     struct error err = {0};
@@ -264,6 +389,12 @@ static json_t *read_arguments(struct http_request *request, const struct api_row
     if (!args)
         problem_reply(request, 400, "VALIDATION_FAILED", NULL, hint, "%s", err.text);
     return args;
+}
+
+bool api_uploads(const char *method, const char *path)
+{
+    const struct api_row *row = find_row(method, path);
+    return row && strcmp(row->method, method) == 0 && method_find(row->name)->upload;
 }
 
 void api_route(struct worker *worker, struct http_request *request)
@@ -286,7 +417,8 @@ void api_route(struct worker *worker, struct http_request *request)
         return;
     const struct method_row *method = method_find(row->name);
     CLEANUP_BODY struct body body = BODY_INIT;
-    json_t *args = read_arguments(request, row, method, &body);
+    json_t *args = method->upload ? upload_arguments(request)
+                                  : read_arguments(request, row, method, &body);
     if (args)
         worker_call_row(request, &worker->config, FACE_API, method, &target, args, &body,
                         row->shape);

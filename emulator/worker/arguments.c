@@ -10,6 +10,8 @@ static const char *const type_names[] = {
     [ARG_NUMBER] = "number",
     [ARG_BOOLEAN] = "boolean",
     [ARG_STRING_OR_NUMBER] = "string or number",
+    [ARG_STRING_OR_OBJECT] = "string or object",
+    [ARG_NUMBER_OR_OBJECT] = "number or object",
     [ARG_OBJECT] = "object",
     [ARG_VARIABLES] = "object of strings",
     [ARG_CONTENT] = "string",
@@ -60,7 +62,10 @@ static bool has_type(const json_t *value, enum arg_type type)
     case ARG_OPTIONS:
         return json_is_object(value);
     case ARG_SESSION:
+    case ARG_STRING_OR_OBJECT:
         return json_is_string(value) || json_is_object(value);
+    case ARG_NUMBER_OR_OBJECT:
+        return json_is_number(value) || json_is_object(value);
     }
     return false;
 }

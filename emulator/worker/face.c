@@ -13,7 +13,7 @@ static const struct op *find_op(struct http_request *request)
 {
     for (const struct op *op = container_ops; op->name; op++) {
         if (strcmp(op->method, http_method(request)) == 0 &&
-            path_fits(op->path, http_path(request), NULL))
+            path_fits_raw(op->path, http_path(request), NULL))
             return op;
     }
     return NULL;
@@ -90,8 +90,11 @@ static void run(struct worker *worker, struct http_request *request, const struc
     json_t *args = read_object(worker, request, op, &body);
     if (!args)
         return;
-    path_fits(op->path, http_path(request), args);
-    if (op_is(op, "/api/execute") || op_is(op, "/api/git/checkout"))
+    path_fits_raw(op->path, http_path(request), args);
+    const char *status = op_is(op, "/api/process/list") ? http_query(request, "status") : NULL;
+    if (status)
+        json_object_set_new(args, "status", json_text(status));
+    if (op_is(op, "/api/execute") || op_is(op, "/api/execute/stream") || op_is(op, "/api/git/checkout"))
         add_session(request, args);
     enum face face = op_is(op, "/api/execute/code") ? FACE_CODE : FACE_CONTAINER;
     struct worker_call *call = worker_call_new(request, worker->config.clock, face, args, &body);
@@ -106,6 +109,10 @@ void face_route(struct worker *worker, struct http_request *request)
         problem_reply(request, 404, "INVALID_TOKEN", NULL,
                       "GET /cdn-cgi/local/sandboxes gives the containerUrl of every sandbox",
                       "No sandbox has this host name");
+        return;
+    }
+    if (worker_forwards(OWNER_CONTAINER, http_path(request))) {
+        forward_face(worker, request, object);
         return;
     }
     if (!known_method(http_method(request))) {

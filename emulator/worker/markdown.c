@@ -45,9 +45,15 @@ int methods_markdown(struct buf *to)
         add_signature(to, row);
         add_params(to, row);
         /* A full buffer stays full, so the last result speaks for all. */
-        result =
-            buf_addf(to, "```sh\ncurl http://localhost:8787/sandbox/my-box/%s -d '%s'\n```\n\n",
-                     row->name, row->example);
+        if (row->upload)
+            result = buf_addf(to,
+                              "```sh\ncurl -T big.bin 'http://localhost:8787/sandbox/my-box/%s"
+                              "?path=/workspace/big.bin'\n```\n\n",
+                              row->name);
+        else
+            result =
+                buf_addf(to, "```sh\ncurl http://localhost:8787/sandbox/my-box/%s -d '%s'\n```\n\n",
+                         row->name, row->example);
     }
     return result < 0 ? result : 0;
 }
@@ -55,9 +61,12 @@ int methods_markdown(struct buf *to)
 int api_markdown(struct buf *to)
 {
     int result = buf_adds(to, "| route | body | answer | method |\n|---|---|---|---|\n");
-    for (const struct api_row *row = api_rows; row->method && result >= 0; row++)
-        result = buf_addf(to, "| `%s %s` | %s%s%s | `%s` | %s |\n", row->method, row->path,
-                          *row->example ? "`" : "", row->example, *row->example ? "`" : "",
-                          row->result, row->name);
+    for (const struct api_row *row = api_rows; row->method && result >= 0; row++) {
+        bool upload = method_find(row->name)->upload;
+        const char *body = upload ? "the bytes; the path in `X-File-Path`" : row->example;
+        const char *quote = *body && !upload ? "`" : "";
+        result = buf_addf(to, "| `%s %s` | %s%s%s | `%s` | %s |\n", row->method, row->path, quote,
+                          body, quote, row->result, row->name);
+    }
     return result < 0 ? result : 0;
 }

@@ -6,12 +6,17 @@
 #include "base/cleanup.h"
 #include "worker/arguments.h"
 #include "worker/parts.h"
+#include "worker/upload.h"
 #include "worker/worker_call.h"
 
 static void hint_example(char *to, size_t size, const struct method_row *row)
 {
-    snprintf(to, size, "Example: POST /sandbox/my-box/%s with the body %s", row->name,
-             row->example);
+    if (row->upload)
+        snprintf(to, size, "Example: PUT /sandbox/my-box/%s?path=/workspace/big.bin with the bytes",
+                 row->name);
+    else
+        snprintf(to, size, "Example: POST /sandbox/my-box/%s with the body %s", row->name,
+                 row->example);
 }
 
 static void reply_no_method(struct http_request *request, const char *name)
@@ -53,6 +58,12 @@ static json_t *read_arguments(struct http_request *request, const struct method_
     return args;
 }
 
+static bool wants_events(struct http_request *request)
+{
+    const char *accept = http_header(request, "Accept");
+    return accept && strcasestr(accept, "text/event-stream");
+}
+
 void method_route(struct worker *worker, struct http_request *request)
 {
     const char *segment = http_path(request) + strlen("/sandbox/");
@@ -69,10 +80,11 @@ void method_route(struct worker *worker, struct http_request *request)
         reply_no_method(request, name);
         return;
     }
-    if (strcmp(http_method(request), "POST") != 0) {
+    bool put = row->upload && strcmp(http_method(request), "PUT") == 0;
+    if (strcmp(http_method(request), "POST") != 0 && !put) {
         char hint[400];
         hint_example(hint, sizeof hint, row);
-        http_set_header(request, "Allow", "POST");
+        http_set_header(request, "Allow", row->upload ? "POST, PUT" : "POST");
         problem_reply(request, 405, "METHOD_NOT_ALLOWED", NULL, hint,
                       "Methods of a sandbox are called with POST, not %.20s", http_method(request));
         return;
@@ -81,7 +93,9 @@ void method_route(struct worker *worker, struct http_request *request)
     if (target_from_path(&target, request, segment, size) < 0)
         return;
     CLEANUP_BODY struct body body = BODY_INIT;
-    json_t *args = read_arguments(request, row, &body);
+    json_t *args = row->upload ? upload_arguments(request) : read_arguments(request, row, &body);
+    if (args && row->events_on_accept && wants_events(request))
+        json_object_set_new(args, "onOutput", json_true());
     if (args)
         worker_call_row(request, &worker->config, FACE_METHOD, row, &target, args, &body, NULL);
 }

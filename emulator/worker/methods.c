@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "worker/nearest.h"
+#include "worker/process_shapes.h"
 
 /* Every call that runs in a session takes these three, wherever its options stand. */
 #define SESSION_OPTIONS                                                                            \
@@ -21,11 +22,33 @@ static const struct option_row exec_options[] = {
     {"cwd", ARG_STRING, NULL, "directory for this command only"},
     {"env", ARG_VARIABLES, NULL, "variables for this command only; null values are skipped"},
     {"timeout", ARG_NUMBER, "timeoutMs", "milliseconds after which the call fails"},
+    {"stream", ARG_BOOLEAN, NULL,
+     "true: by way of a stream, as the SDK does for callbacks: output keeps its last newline, and "
+     "what the command changes in the shell is not kept"},
+    {"onOutput", ARG_BOOLEAN, NULL,
+     "true, or the header `Accept: text/event-stream`: the answer is the events of that stream, "
+     "and last `{type: \"result\", result}`"},
+    SESSION_OPTIONS,
+    {0}};
+
+static const struct option_row process_options[] = {
+    {"processId", ARG_STRING, NULL, "its id; one is made up without it"},
+    {"cwd", ARG_STRING, NULL, "where it starts"},
+    {"env", ARG_VARIABLES, NULL, "variables of its own; null values are skipped"},
+    {"timeout", ARG_NUMBER, "timeoutMs", "milliseconds after which it is ended, without a session"},
+    {"encoding", ARG_STRING, NULL, "accepted and not used, as in the original"},
+    {"autoCleanup", ARG_BOOLEAN, NULL, "accepted and not used, as in the original"},
     SESSION_OPTIONS,
     {0}};
 
 static const struct option_row file_options[] = {
     {"encoding", ARG_STRING, NULL, "`utf-8` or `base64`"}, SESSION_OPTIONS, {0}};
+
+static const struct option_row read_options[] = {
+    {"encoding", ARG_STRING, NULL,
+     "`utf-8`, `base64`, or `none`: the bytes themselves, of any size, are the answer"},
+    SESSION_OPTIONS,
+    {0}};
 
 static const struct option_row mkdir_options[] = {
     {"recursive", ARG_BOOLEAN, NULL, "make missing parents too"}, SESSION_OPTIONS, {0}};
@@ -58,6 +81,15 @@ static const struct option_row code_options[] = {
     {"timeout", ARG_NUMBER, NULL, "accepted and not used, as in the original"},
     {0}};
 
+static const struct option_row wait_port_options[] = {
+    {"mode", ARG_STRING, NULL, "`http`, or `tcp`: it accepts a connection; `http` without it"},
+    {"path", ARG_STRING, NULL, "what a GET asks for; `/` without it"},
+    {"status", ARG_NUMBER_OR_OBJECT, NULL,
+     "the status wanted, or `{min, max}`; 200 to 399 without it"},
+    {"timeout", ARG_NUMBER, NULL, "milliseconds; without it there is no end"},
+    {"interval", ARG_NUMBER, NULL, "milliseconds between two looks, 100 to 10,000; 500 without it"},
+    {0}};
+
 static const struct option_row create_session_options[] = {
     {"id", ARG_STRING, NULL, "id of the new session; one is made up without it"},
     {"env", ARG_OBJECT, NULL, "variables of its shell; values that are not strings are dropped"},
@@ -66,9 +98,37 @@ static const struct option_row create_session_options[] = {
     {"name", ARG_STRING, NULL, "accepted and not used"},
     {0}};
 
+#define BUCKET_OPTION                                                                              \
+    {                                                                                              \
+        "bucket", ARG_STRING, NULL, "name of the binding; `TEST_BUCKET` without it"                \
+    }
+
+static const struct option_row bucket_put_options[] = {
+    {"contentType", ARG_STRING, NULL, "kept with the object"},
+    {"encoding", ARG_STRING, NULL, "`base64`: the content is bytes in base64"},
+    BUCKET_OPTION,
+    {0}};
+
+static const struct option_row bucket_get_options[] = {
+    {"encoding", ARG_STRING, NULL, "`base64`: bytes in base64, as for what is not UTF-8"},
+    BUCKET_OPTION,
+    {0}};
+
+static const struct option_row bucket_options[] = {BUCKET_OPTION, {0}};
+
+static const struct option_row bucket_list_options[] = {
+    {"prefix", ARG_STRING, NULL, "only keys that begin with this"},
+    {"delimiter", ARG_STRING, NULL, "keys with it after the prefix are told as one prefix"},
+    {"limit", ARG_STRING_OR_NUMBER, NULL, "how many, 1 to 1000; 1000 without it"},
+    {"cursor", ARG_STRING, NULL, "of a truncated answer: what comes after it"},
+    BUCKET_OPTION,
+    {0}};
+
 static const struct option_row configure_options[] = {
     {"sleepAfter", ARG_STRING_OR_NUMBER, NULL, "as `setSleepAfter`"},
     {"keepAlive", ARG_BOOLEAN, NULL, "as `setKeepAlive`"},
+    {"labels", ARG_OBJECT, NULL, "as `setLabels`"},
+    {"containerTimeouts", ARG_OBJECT, NULL, "as `setContainerTimeouts`"},
     {0}};
 
 /* The last parameter of file methods that have no other options. */
@@ -97,9 +157,10 @@ static json_t *shape_get_session(json_t *result, const json_t *args, int64_t dur
 
 const struct method_row method_rows[] = {
     {.name = "exec",
-     .kind = METHOD_OP,
-     .target = "POST /api/execute",
+     .kind = METHOD_OBJECT,
+     .target = "exec",
      .in_session = true,
+     .events_on_accept = true,
      .params = {{"command", ARG_STRING, true, "what bash runs"},
                 {"options", ARG_OPTIONS, false, "see below", NULL, exec_options}},
      .shape = shape_exec,
@@ -118,13 +179,28 @@ const struct method_row method_rows[] = {
      .what = "Writes a file, replacing what it held.",
      .result = "{success, path, timestamp}",
      .example = "[\"/workspace/app.py\", \"print(1)\\n\"]"},
-    {.name = "readFile",
+    {.name = "writeFileStream",
      .kind = METHOD_OP,
-     .target = "POST /api/read",
+     .target = "RPC files.writeFileStream",
+     .in_session = true,
+     .upload = true,
+     .params = {{"path", ARG_STRING, true,
+                 "the file, as `?path=` or in the header `X-File-Path`; missing directories are "
+                 "made"},
+                SESSION_PARAM},
+     .what = "Writes a file of any size from the request's body, which is not JSON but the bytes "
+             "themselves. The old content stays until all of the new has arrived. Called with POST "
+             "or PUT.",
+     .result = "{success, path, bytesWritten, timestamp}",
+     .example = "[\"/workspace/big.bin\"]"},
+    {.name = "readFile",
+     .kind = METHOD_OBJECT,
+     .target = "readFile",
      .in_session = true,
      .params = {{"path", ARG_STRING, true, "the file"},
-                {"options", ARG_OPTIONS, false, "see below", NULL, file_options}},
-     .what = "Reads a file of at most 32 MiB. Without an encoding, binary types come as base64.",
+                {"options", ARG_OPTIONS, false, "see below", NULL, read_options}},
+     .what = "Reads a file of at most 32 MiB. Without an encoding, binary types come as base64. With "
+             "`none` the answer is the file, with `Content-Type` and `Content-Length`.",
      .result = "{success, path, content, timestamp, encoding, isBinary, mimeType, size}",
      .example = "[\"/workspace/app.py\", {\"encoding\": \"utf-8\"}]"},
     {.name = "readFileStream",
@@ -242,6 +318,126 @@ const struct method_row method_rows[] = {
      .what = "Ends a context and what runs in it.",
      .result = "{success, contextId, timestamp}",
      .example = "[\"6f1c0a52-30c5-4a8e-9d0e-6a7c4d8e5b10\"]"},
+    {.name = "execStream",
+     .kind = METHOD_OP,
+     .target = "POST /api/execute/stream",
+     .in_session = true,
+     .params = {{"command", ARG_STRING, true, "what bash runs"},
+                {"options", ARG_OPTIONS, false, "see below; the timeout is not used", NULL,
+                 exec_options}},
+     .what = "Runs a command in a copy of the session's shell and gives its output as it comes, line "
+             "by line. The command goes on when the client leaves.",
+     .result = "server-sent events: start, stdout and stderr…, complete",
+     .example = "[\"for i in 1 2 3; do echo $i; sleep 1; done\"]"},
+    {.name = "startProcess",
+     .aliases = {"spawn"},
+     .kind = METHOD_OP,
+     .target = "POST /api/process/start",
+     .in_session = true,
+     .params = {{"command", ARG_STRING, true, "what bash runs"},
+                {"options", ARG_OPTIONS, false, "see below", NULL, process_options},
+                SESSION_PARAM},
+     .shape = shape_process_started,
+     .what = "Starts a command in a copy of the session's shell and does not wait for it.",
+     .result = "{id, pid, command, status, startTime, sessionId?}",
+     .example = "[\"python3 -m http.server 8080\", {\"processId\": \"web\"}]"},
+    {.name = "listProcesses",
+     .kind = METHOD_OP,
+     .target = "GET /api/process/list",
+     .in_session = true,
+     .params = {SESSION_PARAM},
+     .shape = shape_process_list,
+     .what = "Lists the processes of all sessions, those that run first. Streamed commands are among "
+             "them.",
+     .result = "[{id, pid?, command, status, startTime, exitCode?, sessionId?}]",
+     .example = "[]"},
+    {.name = "getProcess",
+     .kind = METHOD_OBJECT,
+     .target = "getProcess",
+     .in_session = true,
+     .params = {{"processId", ARG_STRING, true, "its `id`"}, SESSION_PARAM},
+     .shape = shape_process,
+     .what = "Gives a process, or null when there is none of this id.",
+     .result = "{id, pid?, command, status: running, completed, failed, killed or error, startTime, "
+               "endTime?, exitCode?, sessionId?}",
+     .example = "[\"web\"]"},
+    {.name = "killProcess",
+     .aliases = {"process.stop"},
+     .kind = METHOD_OBJECT,
+     .target = "killProcess",
+     .params = {{"processId", ARG_STRING_OR_NUMBER, true, "its `id`, or its pid as a number"},
+                {"signal", ARG_STRING_OR_NUMBER, false, "accepted and not used, as in the original"},
+                SESSION_PARAM},
+     .what = "Ends a process and all that it started: SIGTERM, and SIGKILL after 5 s. Answers when "
+             "they are gone.",
+     .result = "{success, processId, timestamp}",
+     .example = "[\"web\"]"},
+    {.name = "isProcessRunning",
+     .kind = METHOD_OBJECT,
+     .target = "isProcessRunning",
+     .params = {{"processId", ARG_STRING_OR_NUMBER, true, "its pid as a number, or its `id`"}},
+     .what = "Says whether a process runs. Of older documents; the SDK has `getProcess`.",
+     .result = "true or false",
+     .example = "[17]"},
+    {.name = "killAllProcesses",
+     .kind = METHOD_OP,
+     .target = "DELETE /api/process/kill-all",
+     .params = {SESSION_PARAM},
+     .shape = shape_killed_count,
+     .what = "Ends all processes, of all sessions.",
+     .result = "how many there were",
+     .example = "[]"},
+    {.name = "getProcessLogs",
+     .kind = METHOD_OP,
+     .target = "GET /api/process/{processId}/logs",
+     .params = {{"processId", ARG_STRING, true, "its `id`"}, SESSION_PARAM},
+     .shape = shape_process_logs,
+     .what = "Gives what a process has printed, of each stream at least the last 8 MiB.",
+     .result = "{stdout, stderr, processId}",
+     .example = "[\"web\"]"},
+    {.name = "streamProcessLogs",
+     .kind = METHOD_OP,
+     .target = "GET /api/process/{processId}/stream",
+     .params = {{"processId", ARG_STRING, true, "its `id`"},
+                {"options", ARG_SESSION, false, "see below; or only the session", "sessionId",
+                 session_options}},
+     .what = "Gives what a process has printed, and then each line as it comes.",
+     .result = "server-sent events: process_info, stdout and stderr…, exit",
+     .example = "[\"web\"]"},
+    {.name = "cleanupCompletedProcesses",
+     .kind = METHOD_LOCAL,
+     .shape = shape_cleaned_count,
+     .what = "Does nothing, as in the original.",
+     .result = "0",
+     .example = "[]"},
+    {.name = "waitForLog",
+     .kind = METHOD_OBJECT,
+     .target = "waitForLog",
+     .params = {{"processId", ARG_STRING, true, "its `id`"},
+                {"pattern", ARG_STRING_OR_OBJECT, true,
+                 "a text, or a regular expression as `/source/flags` or `{source, flags}`"},
+                {"timeout", ARG_NUMBER, false, "milliseconds; without it there is no end"}},
+     .what = "Waits until a process has printed something. Like JavaScript it looks at all output at "
+             "once: `^` and `$` stand for lines only with the flag `m`.",
+     .result = "{line, match?}",
+     .example = "[\"web\", \"/listening on port (\\\\d+)/\", 30000]"},
+    {.name = "waitForPort",
+     .kind = METHOD_OBJECT,
+     .target = "waitForPort",
+     .params = {{"processId", ARG_STRING, true, "its `id`"},
+                {"port", ARG_NUMBER, true, "on which it will listen"},
+                {"options", ARG_OPTIONS, false, "see below", NULL, wait_port_options}},
+     .what = "Waits until a process serves on a port, from inside the container.",
+     .result = "{success}",
+     .example = "[\"web\", 8080, {\"path\": \"/health\", \"timeout\": 30000}]"},
+    {.name = "waitForExit",
+     .kind = METHOD_OBJECT,
+     .target = "waitForExit",
+     .params = {{"processId", ARG_STRING, true, "its `id`"},
+                {"timeout", ARG_NUMBER, false, "milliseconds; without it there is no end"}},
+     .what = "Waits until a process has ended.",
+     .result = "{exitCode}",
+     .example = "[\"web\", 30000]"},
     {.name = "createSession",
      .kind = METHOD_OBJECT,
      .target = "createSession",
@@ -319,12 +515,47 @@ const struct method_row method_rows[] = {
      .what = "Sets several options of `getSandbox` at once; what is left out stays.",
      .result = "{success}",
      .example = "[{\"sleepAfter\": \"5m\", \"keepAlive\": false}]"},
+    {.name = "setLabels",
+     .kind = METHOD_OBJECT,
+     .target = "setLabels",
+     .params = {{"labels", ARG_OBJECT, true, "names and texts; they replace those that were set"}},
+     .what = "Sets the container's labels. One that runs gets them with its next start.",
+     .result = "{success}",
+     .example = "[{\"team\": \"search\", \"run\": \"42\"}]"},
+    {.name = "setContainerTimeouts",
+     .kind = METHOD_OBJECT,
+     .target = "setContainerTimeouts",
+     .params = {{"containerTimeouts", ARG_OBJECT, true,
+                 "{instanceGetTimeoutMS: 5000-300000, portReadyTimeoutMS: 10000-600000, "
+                 "waitIntervalMS: 100-5000}"}},
+     .what = "Sets how long a start may take. What is left out stays.",
+     .result = "{success}",
+     .example = "[{\"portReadyTimeoutMS\": 120000}]"},
     {.name = "getContainerPlacementId",
      .kind = METHOD_OBJECT,
      .target = "getContainerPlacementId",
-     .what = "Gives the placement id, which no local container has.",
+     .what = "Gives the placement id: that of the variable `CLOUDFLARE_PLACEMENT_ID` in the container, "
+             "null without it, and nothing before the first session.",
      .result = "{placementId?}",
      .example = "[]"},
+    {.name = "initServers",
+     .kind = METHOD_OBJECT,
+     .target = "initServers",
+     .what = "Starts three WebSocket servers in the sandbox, with node or python3: echo on port "
+             "8080, code on 8081, terminal on 8082. `/ws/echo`, `/ws/code` and `/ws/terminal` lead "
+             "to them. Those that run already are not counted.",
+     .result = "{success, serversStarted, serversFailed, errors?}",
+     .example = "[]"},
+    {.name = "containerFetch",
+     .kind = METHOD_FETCH,
+     .params = {{"url", ARG_STRING, true, "a URL, of which the path counts; or a path"},
+                {"init", ARG_NUMBER_OR_OBJECT, false,
+                 "{method, headers, body, redirect} of `fetch`; or the port"},
+                {"port", ARG_NUMBER, false, "of the server; not 3000"}},
+     .what = "Asks a server in the sandbox. Answers over 32 MiB, and streams, go through "
+             "`/sandbox/{id}/proxy/{port}/…`, which takes any method and body.",
+     .result = "{status, headers, body, encoding?: `base64` when the body is not UTF-8}",
+     .example = "[\"http://localhost/api\", {\"method\": \"GET\"}, 8080]"},
     {.name = "ping",
      .kind = METHOD_OP,
      .target = "GET /api/ping",
@@ -337,14 +568,54 @@ const struct method_row method_rows[] = {
      .what = "Gives the version of the container's image. Starts it.",
      .result = "{success, version, timestamp}",
      .example = "[]"},
+    {.name = "bucketPut",
+     .kind = METHOD_BUCKET,
+     .target = "put",
+     .params = {{"key", ARG_STRING, true, "1 to 1,024 bytes"},
+                {"content", ARG_CONTENT, true, "the object"},
+                {"options", ARG_OPTIONS, false, "see below", NULL, bucket_put_options}},
+     .what = "Stores an object in a bucket of the project, which outlives every container. Not a "
+             "method of the SDK: a Worker would use its R2 binding.",
+     .result = "{success, key, etag}",
+     .example = "[\"backup/app.py\", \"print(1)\\n\"]"},
+    {.name = "bucketGet",
+     .kind = METHOD_BUCKET,
+     .target = "get",
+     .params = {{"key", ARG_STRING, true, "of the object"},
+                {"options", ARG_OPTIONS, false, "see below", NULL, bucket_get_options}},
+     .what = "Gives an object of a bucket.",
+     .result = "{success, key, content, contentType?, size, etag, encoding?}",
+     .example = "[\"backup/app.py\"]"},
+    {.name = "bucketDelete",
+     .kind = METHOD_BUCKET,
+     .target = "delete",
+     .params = {{"key", ARG_STRING, true, "of the object; there may be none"},
+                {"options", ARG_OPTIONS, false, "see below", NULL, bucket_options}},
+     .what = "Deletes an object of a bucket.",
+     .result = "{success, key}",
+     .example = "[\"backup/app.py\"]"},
+    {.name = "bucketList",
+     .kind = METHOD_BUCKET,
+     .target = "list",
+     .params = {{"options", ARG_OPTIONS, false, "see below", NULL, bucket_list_options}},
+     .what = "Lists a bucket in the order of the keys' bytes.",
+     .result = "{objects: [{key, size, etag, uploaded, httpMetadata}], truncated, cursor?, "
+               "delimitedPrefixes, success}",
+     .example = "[{\"prefix\": \"backup/\"}]"},
     {0}};
+
+/* Every request looks through all names, most of which differ at once. */
+static bool is_same(const char *name, const char *other)
+{
+    return *name == *other && strcmp(name, other) == 0;
+}
 
 static bool row_has_name(const struct method_row *row, const char *name)
 {
-    if (strcmp(row->name, name) == 0)
+    if (is_same(row->name, name))
         return true;
     for (size_t i = 0; i < ALIASES_MAX && row->aliases[i]; i++) {
-        if (strcmp(row->aliases[i], name) == 0)
+        if (is_same(row->aliases[i], name))
             return true;
     }
     return false;

@@ -15,6 +15,8 @@ enum arg_type {
     ARG_NUMBER,
     ARG_BOOLEAN,
     ARG_STRING_OR_NUMBER,
+    ARG_STRING_OR_OBJECT,
+    ARG_NUMBER_OR_OBJECT,
     ARG_OBJECT,
     ARG_VARIABLES, /* an object of strings and nulls */
     ARG_CONTENT,   /* a string that may be large and may have been cut out of the body */
@@ -44,6 +46,8 @@ enum method_kind {
     METHOD_OP,     /* target is a route of the container's API */
     METHOD_OBJECT, /* target is the name of an object method */
     METHOD_LOCAL,  /* answered here, from the arguments */
+    METHOD_FETCH,  /* a request to a server in the sandbox */
+    METHOD_BUCKET, /* target is what is done with a bucket; no sandbox is asked */
 };
 
 #define PARAMS_MAX 4
@@ -58,6 +62,8 @@ struct method_row {
     enum method_kind kind;
     const char *target;
     bool in_session; /* runs in a session: the default one when the call names none */
+    bool upload;     /* the body is not JSON but the bytes of a file: see upload.h */
+    bool events_on_accept; /* `Accept: text/event-stream` stands for the option `onOutput` */
     struct param_row params[PARAMS_MAX];
     shape_function *shape; /* NULL = as it comes */
     const char *what;

@@ -6,11 +6,13 @@
 #include "worker/target.h"
 
 /* Takes "{name}" of the pattern and one segment of the path; both move on. */
-static bool take_segment(const char **pattern, const char **path, json_t *values)
+static bool take_segment(const char **pattern, const char **path, bool raw, json_t *values)
 {
     size_t length = strcspn(*path, "/");
     size_t name_length = strcspn(*pattern, "}");
-    CLEANUP_FREE char *text = length ? target_decode(*path, length) : NULL;
+    CLEANUP_FREE char *text = NULL;
+    if (length)
+        text = raw ? strndup(*path, length) : target_decode(*path, length);
     CLEANUP_FREE char *name = strndup(*pattern + 1, name_length - 1);
     if (!text || !name)
         return false;
@@ -21,12 +23,12 @@ static bool take_segment(const char **pattern, const char **path, json_t *values
     return true;
 }
 
-bool path_fits(const char *pattern, const char *path, json_t *values)
+static bool fits(const char *pattern, const char *path, bool raw, json_t *values)
 {
     CLEANUP_JSON json_t *found = values && strchr(pattern, '{') ? json_object() : NULL;
     while (*pattern) {
         if (*pattern == '{') {
-            if (!take_segment(&pattern, &path, found))
+            if (!take_segment(&pattern, &path, raw, found))
                 return false;
         } else if (*pattern++ != *path++) {
             return false;
@@ -37,4 +39,14 @@ bool path_fits(const char *pattern, const char *path, json_t *values)
     if (found)
         json_object_update(values, found);
     return true;
+}
+
+bool path_fits(const char *pattern, const char *path, json_t *values)
+{
+    return fits(pattern, path, false, values);
+}
+
+bool path_fits_raw(const char *pattern, const char *path, json_t *values)
+{
+    return fits(pattern, path, true, values);
 }

@@ -9,5 +9,7 @@
  * When it does, each such segment, percent-decoded, becomes a member of `values`, which may be
  * NULL. */
 bool path_fits(const char *pattern, const char *path, json_t *values);
+/* The same with segments as they stand, percent signs and all: how the container takes ids. */
+bool path_fits_raw(const char *pattern, const char *path, json_t *values);
 
 #endif

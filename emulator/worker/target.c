@@ -42,15 +42,20 @@ static int parse_switch(struct http_request *request, const char *name, const ch
 }
 
 /* A header, or the query parameter that stands for it. */
-static const char *either(struct http_request *request, const char *header, const char *query)
+static const char *either(const struct target *target, struct http_request *request,
+                          const char *header, const char *query)
 {
     const char *value = http_header(request, header);
+    if (target->headers_only)
+        return value;
     return value && *value ? value : http_query(request, query);
 }
 
 static int normalize(struct target *target, struct http_request *request)
 {
     int wanted = 0;
+    if (target->headers_only)
+        return 0;
     if (parse_switch(request, "normalizeId", http_query(request, "normalizeId"), &wanted) < 0)
         return -EINVAL;
     for (char *c = target->id; wanted && *c; c++)
@@ -61,15 +66,16 @@ static int normalize(struct target *target, struct http_request *request)
 /* The options that both faces take, by header or query. */
 static int read_options(struct target *target, struct http_request *request)
 {
-    const char *keep = either(request, "X-Sandbox-KeepAlive", "keepAlive");
+    const char *keep = either(target, request, "X-Sandbox-KeepAlive", "keepAlive");
     if (parse_switch(request, "keepAlive", keep, &target->options.keep_alive) < 0)
         return -EINVAL;
     const char *session =
-        either(request, "X-Sandbox-Enable-Default-Session", "enableDefaultSession");
+        either(target, request, "X-Sandbox-Enable-Default-Session", "enableDefaultSession");
     if (parse_switch(request, "enableDefaultSession", session, &target->default_session) < 0)
         return -EINVAL;
-    target->options.sleep_after = either(request, "X-Sandbox-Sleep-After", "sleepAfter");
-    target->class_name = either(request, "X-Sandbox-Class", "class");
+    target->options.sleep_after = either(target, request, "X-Sandbox-Sleep-After", "sleepAfter");
+    target->options.colo = http_header(request, "X-Sandpit-Colo");
+    target->class_name = either(target, request, "X-Sandbox-Class", "class");
     return normalize(target, request);
 }
 
@@ -103,7 +109,7 @@ static int read_session(struct target *target, struct http_request *request)
 int target_from_headers(struct target *target, struct http_request *request,
                         const struct objects *objects)
 {
-    const char *id = either(request, "X-Sandbox-Id", "sandboxId");
+    const char *id = either(target, request, "X-Sandbox-Id", "sandboxId");
     if (!id || !*id)
         id = "default";
     if (!is_utf8(id)) {
@@ -175,7 +181,8 @@ struct object *target_object(const struct target *target, struct http_request *r
     int result = object_configure(object, &target->options, &err);
     if (result == -EINVAL)
         problem_reply(request, 400, "VALIDATION_FAILED", NULL,
-                      "sleepAfter is 30s, 10m, 1h or a number of seconds", "%s", err.text);
+                      "sleepAfter is 30s, 10m, 1h or a number of seconds; X-Sandpit-Colo is a place",
+                      "%s", err.text);
     else if (result < 0)
         reply_storage(request, &err);
     return result < 0 ? NULL : object;

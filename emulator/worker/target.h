@@ -6,6 +6,7 @@
 #include "objects/objects.h"
 
 struct target {
+    bool headers_only; /* the query is not ours to read */
     char *id; /* malloc'd */
     const char *class_name;
     struct object_options options;

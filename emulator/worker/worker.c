@@ -6,6 +6,8 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "proxy/proxy.h"
+#include "worker/bucket_call.h"
 #include "worker/methods.h"
 #include "worker/parts.h"
 #include "worker/problem.h"
@@ -24,7 +26,8 @@ const struct op *worker_op(const char *route)
 static int check_rows(struct error *err)
 {
     for (const struct method_row *row = method_rows; row->name; row++) {
-        bool found = row->kind == METHOD_LOCAL ||
+        bool found = row->kind == METHOD_LOCAL || row->kind == METHOD_FETCH ||
+                     (row->kind == METHOD_BUCKET && bucket_call_known(row->target)) ||
                      (row->kind == METHOD_OP && worker_op(row->target)) ||
                      (row->kind == METHOD_OBJECT && object_method(row->target));
         if (!found)
@@ -44,11 +47,27 @@ struct worker *worker_new(const struct worker_config *config, struct error *err)
         return NULL;
     }
     worker->config = *config;
+    worker->proxy = proxy_new(config->loop, &proxy_limits_default);
+    if (!worker->proxy) {
+        error_errno(err, ENOMEM, "proxy");
+        free(worker);
+        return NULL;
+    }
+    problem_set_faithful(config->faithful);
     return worker;
+}
+
+void worker_disconnect(struct worker *worker)
+{
+    if (!worker)
+        return;
+    proxy_free(worker->proxy);
+    worker->proxy = NULL;
 }
 
 void worker_free(struct worker *worker)
 {
+    worker_disconnect(worker);
     free(worker);
 }
 
@@ -133,6 +152,8 @@ void worker_handle(void *arg, struct http_request *request)
         root_route(worker, request);
     else if (strcmp(path, "/health") == 0)
         http_reply_json(request, 200, json_pack("{s:s}", "status", "ok"));
+    else if (worker_forwards(OWNER_WORKER, path))
+        when_settled(worker, request, forward_route);
     else if (strncmp(path, "/sandbox/", 9) == 0)
         when_settled(worker, request, method_route);
     else

@@ -6,17 +6,21 @@
 
 #include "base/error.h"
 #include "clock/clock.h"
+#include "buckets/buckets.h"
 #include "http/http.h"
 #include "objects/objects.h"
 
 struct worker;
 
 struct worker_config {
+    struct loop *loop; /* for forwarded requests */
     struct objects *objects;
     struct clock *clock;
     /* Answers GET and HEAD of "/" for clients that take text/html; NULL = plain text for all. */
     void (*page)(void *arg, struct http_request *request);
     void *page_arg;
+    struct buckets *buckets; /* NULL = none */
+    bool faithful; /* errors hold neither "hint" nor "docs" */
 };
 
 /* Fails when a row of the method table names an operation that no layer below has. */
@@ -28,5 +32,13 @@ void worker_free(struct worker *worker);
  * being advanced, requests to a sandbox wait. */
 void worker_handle(void *arg, struct http_request *request);
 void face_handle(void *arg, struct http_request *request);
+/* Whether the request is forwarded to a port of a sandbox, and so taken raw. */
+bool worker_forwards(enum http_owner owner, const char *path);
+/* Appends the section of docs/api.md on them. */
+int forward_markdown(struct buf *to);
+/* Ends what is being forwarded. Before the http server is freed. */
+void worker_disconnect(struct worker *worker);
+/* For OWNER_WORKER: whether the body is the bytes of a file, and so a stream. */
+bool worker_streams(const struct http_request *request);
 
 #endif

@@ -7,6 +7,8 @@
 #include "base/cleanup.h"
 #include "base/jsonstr.h"
 #include "base/loop.h"
+#include "worker/bucket_call.h"
+#include "worker/container_fetch.h"
 #include "worker/parts.h"
 
 /* Room for 64 MiB of output with every byte escaped as \u00XX, and more than that in practice. */
@@ -23,6 +25,8 @@ static void client_gone(void *arg)
 {
     struct worker_call *call = arg;
     call->request = NULL;
+    if (call->call.left)
+        call->call.left(&call->call);
 }
 
 static int write_content(void *arg, struct buf *to)
@@ -34,26 +38,50 @@ static int write_content(void *arg, struct buf *to)
 }
 
 /* A method without a result answers null, as JSON has no undefined. */
+static int write_result(struct answer *answer, struct buf *to)
+{
+    if (!answer->body)
+        return buf_adds(to, "null");
+    if (answer->content_form == CONTENT_FILES)
+        return json_write_member(to, answer->body, "files", &answer->content);
+    bool has_content = answer->content_form != CONTENT_NONE;
+    return json_write(to, answer->body, has_content ? write_content : NULL, answer);
+}
+
 static void reply_result(struct worker_call *call, struct answer *answer)
 {
     CLEANUP_BUF struct buf text = BUF_INIT(REPLY_MAX);
-    bool has_content = answer->content_form != CONTENT_NONE;
-    int result = answer->body
-                     ? json_write(&text, answer->body, has_content ? write_content : NULL, answer)
-                     : buf_adds(&text, "null");
+    int result = write_result(answer, &text);
     if (result < 0) {
         problem_reply(call->request, 500, "INTERNAL_ERROR", NULL, NULL,
                       "The result is too large to answer");
         return;
     }
     size_t size = text.size;
-    http_reply_bytes(call->request, 200, "application/json", buf_steal(&text), size);
+    http_reply_bytes(call->request, answer->status ? answer->status : 200, "application/json",
+                     buf_steal(&text), size);
+}
+
+/* The bytes of a file. They are a sandbox's, so a browser must not take them for a page of this
+ * origin. */
+static void reply_raw(struct worker_call *call, struct answer *answer)
+{
+    const json_t *size = json_object_get(answer->body, "size");
+    const char *type = json_string_value(json_object_get(answer->body, "mimeType"));
+    struct stream *stream = steal_pointer(&answer->stream);
+    http_set_header(call->request, "Content-Security-Policy", "sandbox");
+    if (json_is_integer(size))
+        http_reply_sized(call->request, 200, type, stream, (uint64_t)json_integer_value(size));
+    else
+        http_reply_stream(call->request, 200, type, stream);
 }
 
 static void reply_answer(struct worker_call *call, struct answer *answer)
 {
     if (answer->code != CODE_OK) {
         problem_answer(call->request, call->face, call->clock, answer);
+    } else if (answer->stream && answer->raw) {
+        reply_raw(call, answer);
     } else if (answer->stream) {
         http_reply_stream(call->request, 200, "text/event-stream", steal_pointer(&answer->stream));
     } else {
@@ -72,6 +100,9 @@ static void done(struct call *inner, struct answer *answer)
     struct worker_call *call = inner->arg;
     if (call->request)
         reply_answer(call, answer);
+    struct stream *upload = steal_pointer(&inner->upload);
+    if (upload)
+        stream_abort(upload);
     worker_call_free(call);
 }
 
@@ -97,6 +128,7 @@ struct worker_call *worker_call_new(struct http_request *request, const struct c
                                .content_size = body->content_size,
                                .done = done,
                                .arg = call};
+    call->call.upload = http_take_stream(request);
     call->started_ns = loop_now_ns();
     http_on_gone(request, client_gone, call);
     return call;
@@ -164,6 +196,10 @@ void worker_call_row(struct http_request *request, const struct worker_config *c
                      json_t *args, struct body *body, shape_function *shape)
 {
     struct object *object = NULL;
+    if (row->kind == METHOD_BUCKET && http_whole(request)) {
+        bucket_call(request, config, row, args, body);
+        return;
+    }
     if (http_whole(request))
         object = target_object(target, request, config->objects);
     else /* an option may be missing among the arguments */
@@ -185,6 +221,10 @@ void worker_call_row(struct http_request *request, const struct worker_config *c
     case METHOD_OBJECT:
         worker_call_method(call, object, object_method(row->target));
         return;
+    case METHOD_FETCH:
+        container_fetch(config->loop, object, &call->call);
+        return;
+    case METHOD_BUCKET:
     case METHOD_LOCAL:
         call_result(&call->call, json_null());
         return;

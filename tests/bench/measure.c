@@ -7,14 +7,18 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "clock.h"
+#include "code.h"
 #include "cpus.h"
 #include "http_client.h"
 #include "program.h"
 #include "raw.h"
+#include "steps.h"
+#include "streams.h"
 
 /* How often each is done when --count has its default. */
 enum {
-    FULL_COUNT = 400,
+    STREAMS = 100,
     FIRSTS = 10,
     BLOCKS = 40,
     SANDBOXES = 100,
@@ -22,60 +26,9 @@ enum {
     LOAD_REQUESTS = 4000,
     IDLE_EXECS = 50,
 };
-enum { WARM_UP = 5, IDLE_MS = 300, CONNECTIONS = 8 };
-enum { SMALL_REQUEST = 4096, BIG_REQUEST = 2 * RAW_BLOCK };
+enum { IDLE_MS = 300, CONNECTIONS = 8, BIG_REQUEST = 2 * RAW_BLOCK };
 
-#define EXIT_ZERO "\"exitCode\":0"
-#define CLEANUP_PROGRAM __attribute__((cleanup(program_stop)))
-#define CLEANUP_RAW_HTTP __attribute__((cleanup(raw_http_stop)))
 #define CLEANUP_RAW_SESSION __attribute__((cleanup(raw_session_stop)))
-
-static int part(const struct bench *bench, int full)
-{
-    int count = (int)((long)full * bench->count / FULL_COUNT);
-    return count < 1 ? 1 : count;
-}
-
-static int add(struct bench *bench, enum row_id row, double value, struct error *err)
-{
-    int result = samples_add(&bench->rows->samples[row], value);
-    return result < 0 ? error_errno(err, -result, "samples") : 0;
-}
-
-/* POST to a path made of `format` and `id`. */
-static int make_post(struct buf *request, const char *body, const char *format, int id)
-{
-    char path[96];
-    snprintf(path, sizeof path, format, id);
-    return client_post(request, path, body, strlen(body));
-}
-
-static int post(struct client *client, const char *body, const char *expected, const char *format,
-                int id, struct error *err)
-{
-    CLEANUP_BUF struct buf request = BUF_INIT(SMALL_REQUEST);
-    int result = make_post(&request, body, format, id);
-    if (result < 0)
-        return error_errno(err, -result, "request");
-    result = client_exchange(client, &request, expected, err);
-    return result < 0 ? error_wrap(err, format, id) : 0;
-}
-
-/* The same request `count` times; what was used last is warm again when the clock starts. */
-static int batch(struct bench *bench, enum row_id row, struct client *client,
-                 const struct buf *request, const char *expected, int count, struct error *err)
-{
-    for (int i = -WARM_UP; i < count; i++) {
-        double start = stats_now_ms();
-        int result = client_exchange(client, request, expected, err);
-        double ms = stats_now_ms() - start;
-        if (result == 0 && i >= 0)
-            result = add(bench, row, ms, err);
-        if (result < 0)
-            return result;
-    }
-    return 0;
-}
 
 /* A warm command. */
 
@@ -89,7 +42,7 @@ static int session_batch(struct bench *bench, struct raw_session *session, int c
         if (result > 0)
             result = error_set(err, EPROTO, "true has exit code %d in the bare session", result);
         if (result == 0 && i >= 0)
-            result = add(bench, ROW_BARE_SESSION, ms, err);
+            result = steps_add(bench, ROW_BARE_SESSION, ms, err);
         if (result < 0)
             return result;
     }
@@ -103,8 +56,11 @@ static int measure_exec(struct bench *bench, struct error *err)
     CLEANUP_RAW_SESSION struct raw_session session = {0};
     CLEANUP_CLIENT struct client client = CLIENT_INIT, bare = CLIENT_INIT;
     CLEANUP_BUF struct buf exec = BUF_INIT(SMALL_REQUEST), api = BUF_INIT(SMALL_REQUEST);
-    if (make_post(&exec, "[\"true\"]", "/sandbox/bench/exec", 0) < 0 ||
-        make_post(&api, "{\"command\":\"true\"}", "/api/execute", 0) < 0)
+    CLEANUP_BUF struct buf ping = BUF_INIT(SMALL_REQUEST), stream = BUF_INIT(SMALL_REQUEST);
+    if (steps_make_post(&exec, "[\"true\"]", "/sandbox/bench/exec", 0) < 0 ||
+        steps_make_post(&api, "{\"command\":\"true\"}", "/api/execute", 0) < 0 ||
+        steps_make_post(&ping, "[]", "/sandbox/bench/ping", 0) < 0 ||
+        steps_make_post(&stream, "[\"echo hi\"]", "/sandbox/bench/execStream", 0) < 0)
         return error_errno(err, ENOMEM, "requests");
     int result = program_start(&program, bench->scratch, err);
     if (result == 0)
@@ -117,13 +73,18 @@ static int measure_exec(struct bench *bench, struct error *err)
         result = raw_session_start(&session, bench->scratch, err);
     for (int round = 0; result == 0 && round < bench->rounds; round++) {
         int count = bench->count;
-        result = batch(bench, ROW_EXEC, &client, &exec, EXIT_ZERO, count, err);
+        result = steps_batch(bench, ROW_EXEC, &client, &exec, EXIT_ZERO, count, err);
         if (result == 0)
-            result = batch(bench, ROW_BARE_HTTP, &bare, &exec, NULL, count, err);
+            result = steps_batch(bench, ROW_BARE_HTTP, &bare, &exec, NULL, count, err);
+        if (result == 0)
+            result = steps_batch(bench, ROW_PING, &client, &ping, "\"success\":true", count, err);
         if (result == 0)
             result = session_batch(bench, &session, count, err);
         if (result == 0)
-            result = batch(bench, ROW_EXEC_API, &client, &api, EXIT_ZERO, count, err);
+            result = steps_batch(bench, ROW_EXEC_API, &client, &api, EXIT_ZERO, count, err);
+        if (result == 0)
+            result = steps_batch(bench, ROW_STREAM, &client, &stream, "\"complete\"",
+                                 steps_part(bench, STREAMS), err);
     }
     return result;
 }
@@ -134,18 +95,20 @@ static int measure_exec(struct bench *bench, struct error *err)
 static int first_exec(struct client *client, int id, double *ms, struct error *err)
 {
     double start = stats_now_ms();
-    int result = post(client, "[\"true\"]", EXIT_ZERO, "/sandbox/new-%d/exec", id, err);
+    int result = steps_post(client, "[\"true\"]", EXIT_ZERO, "/sandbox/new-%d/exec", id, err);
     *ms = stats_now_ms() - start;
-    return result < 0 ? result : post(client, "[]", NULL, "/sandbox/new-%d/destroy", id, err);
+    return result < 0 ? result : steps_post(client, "[]", NULL, "/sandbox/new-%d/destroy", id, err);
 }
 
 /* The same with a call that needs the container and no shell. */
 static int first_look(struct client *client, int id, double *ms, struct error *err)
 {
     double start = stats_now_ms();
-    int result = post(client, "[\"/usr\"]", "\"exists\":true", "/sandbox/look-%d/exists", id, err);
+    int result =
+        steps_post(client, "[\"/usr\"]", "\"exists\":true", "/sandbox/look-%d/exists", id, err);
     *ms = stats_now_ms() - start;
-    return result < 0 ? result : post(client, "[]", NULL, "/sandbox/look-%d/destroy", id, err);
+    return result < 0 ? result
+                      : steps_post(client, "[]", NULL, "/sandbox/look-%d/destroy", id, err);
 }
 
 static int first_batch(struct bench *bench, struct client *client, int first, int count,
@@ -155,11 +118,11 @@ static int first_batch(struct bench *bench, struct client *client, int first, in
         double ms;
         int result = first_exec(client, first + i, &ms, err);
         if (result == 0)
-            result = add(bench, ROW_FIRST_EXEC, ms, err);
+            result = steps_add(bench, ROW_FIRST_EXEC, ms, err);
         if (result == 0)
             result = first_look(client, first + i, &ms, err);
         if (result == 0)
-            result = add(bench, ROW_FIRST_START, ms, err);
+            result = steps_add(bench, ROW_FIRST_START, ms, err);
         if (result < 0)
             return result;
     }
@@ -174,9 +137,9 @@ static int chain_batch(struct bench *bench, int count, struct error *err)
         if (result == 0)
             result = raw_bash_run("true", &bash, err);
         if (result == 0)
-            result = add(bench, ROW_BARE_CHAIN, chain, err);
+            result = steps_add(bench, ROW_BARE_CHAIN, chain, err);
         if (result == 0)
-            result = add(bench, ROW_BARE_BASH, bash, err);
+            result = steps_add(bench, ROW_BARE_BASH, bash, err);
         if (result < 0)
             return result;
     }
@@ -189,7 +152,7 @@ static int peer_batch(struct bench *bench, int count, struct error *err)
         double ms;
         int result = raw_bash_run(bench->peer, &ms, err);
         if (result == 0)
-            result = add(bench, ROW_PEER, ms, err);
+            result = steps_add(bench, ROW_PEER, ms, err);
         if (result < 0)
             return result;
     }
@@ -201,7 +164,7 @@ static int measure_first(struct bench *bench, struct error *err)
     CLEANUP_PROGRAM struct program program = {0};
     CLEANUP_CLIENT struct client client = CLIENT_INIT;
     double warm_up;
-    int count = part(bench, FIRSTS);
+    int count = steps_part(bench, FIRSTS);
     int result = program_start(&program, bench->scratch, err);
     if (result == 0)
         result = client_open(&client, program.port, err);
@@ -239,9 +202,9 @@ static int file_batch(struct bench *bench, char *block, int count, struct error 
         double write_ms, read_ms;
         int result = raw_file_run(block, &write_ms, &read_ms, err);
         if (result == 0 && i >= 0)
-            result = add(bench, ROW_BARE_WRITE, write_ms, err);
+            result = steps_add(bench, ROW_BARE_WRITE, write_ms, err);
         if (result == 0 && i >= 0)
-            result = add(bench, ROW_BARE_READ, read_ms, err);
+            result = steps_add(bench, ROW_BARE_READ, read_ms, err);
         if (result < 0)
             return result;
     }
@@ -271,26 +234,26 @@ static int blocks_make(struct blocks *blocks, struct error *err)
     fill_text(blocks->block);
     int result = make_write(&blocks->write, blocks->block);
     if (result == 0)
-        result =
-            make_post(&blocks->read, "[\"/workspace/bench.txt\"]", "/sandbox/bench/readFile", 0);
+        result = steps_make_post(&blocks->read, "[\"/workspace/bench.txt\"]",
+                                 "/sandbox/bench/readFile", 0);
     if (result == 0)
-        result = make_post(&blocks->download, "[]", RAW_HTTP_BIG, 0);
+        result = steps_make_post(&blocks->download, "[]", RAW_HTTP_BIG, 0);
     return result < 0 ? error_errno(err, -result, "requests") : 0;
 }
 
 static int file_round(struct bench *bench, const struct blocks *blocks, struct client *client,
                       struct client *bare, struct error *err)
 {
-    int count = part(bench, BLOCKS);
-    int result = batch(bench, ROW_WRITE, client, &blocks->write, NULL, count, err);
+    int count = steps_part(bench, BLOCKS);
+    int result = steps_batch(bench, ROW_WRITE, client, &blocks->write, NULL, count, err);
     if (result == 0)
-        result = batch(bench, ROW_BARE_UPLOAD, bare, &blocks->write, NULL, count, err);
+        result = steps_batch(bench, ROW_BARE_UPLOAD, bare, &blocks->write, NULL, count, err);
     if (result == 0)
-        result = batch(bench, ROW_READ, client, &blocks->read, NULL, count, err);
+        result = steps_batch(bench, ROW_READ, client, &blocks->read, NULL, count, err);
     if (result == 0 && client->in.size < RAW_BLOCK)
         result = error_set(err, EPROTO, "a short answer: %.200s", client_body(client));
     if (result == 0)
-        result = batch(bench, ROW_BARE_DOWNLOAD, bare, &blocks->download, NULL, count, err);
+        result = steps_batch(bench, ROW_BARE_DOWNLOAD, bare, &blocks->download, NULL, count, err);
     return result < 0 ? result : file_batch(bench, blocks->block, count, err);
 }
 
@@ -324,8 +287,8 @@ static int add_memory(struct bench *bench, const struct program *program, enum r
     if (result == 0)
         result = program_memory(program, "RssAnon", &own, err);
     if (result == 0)
-        result = add(bench, rss, all, err);
-    return result < 0 ? result : add(bench, anon, own, err);
+        result = steps_add(bench, rss, all, err);
+    return result < 0 ? result : steps_add(bench, anon, own, err);
 }
 
 static int measure_memory(struct bench *bench, struct error *err)
@@ -338,7 +301,7 @@ static int measure_memory(struct bench *bench, struct error *err)
     if (result == 0)
         result = client_open(&client, program.port, err);
     for (int i = 0; result == 0 && i < IDLE_EXECS; i++)
-        result = post(&client, "[\"true\"]", EXIT_ZERO, "/sandbox/bench/exec", 0, err);
+        result = steps_post(&client, "[\"true\"]", EXIT_ZERO, "/sandbox/bench/exec", 0, err);
     poll(NULL, 0, IDLE_MS);
     return result < 0 ? result : add_memory(bench, &program, ROW_RSS_IDLE, ROW_ANON_IDLE, err);
 }
@@ -348,24 +311,24 @@ static int measure_sandboxes(struct bench *bench, struct error *err)
     CLEANUP_PROGRAM struct program program = {0};
     CLEANUP_CLIENT struct client client = CLIENT_INIT;
     double before, after;
-    int count = part(bench, SANDBOXES);
+    int count = steps_part(bench, SANDBOXES);
     if (count > SANDBOXES)
         count = SANDBOXES;
     int result = program_start(&program, bench->scratch, err);
     if (result == 0)
         result = client_open(&client, program.port, err);
     if (result == 0)
-        result = post(&client, "[\"true\"]", EXIT_ZERO, "/sandbox/warm/exec", 0, err);
+        result = steps_post(&client, "[\"true\"]", EXIT_ZERO, "/sandbox/warm/exec", 0, err);
     if (result == 0)
         result = program_memory(&program, "RssAnon", &before, err);
     for (int i = 0; result == 0 && i < count; i++)
-        result = post(&client, "[\"true\"]", EXIT_ZERO, "/sandbox/idle-%d/exec", i, err);
+        result = steps_post(&client, "[\"true\"]", EXIT_ZERO, "/sandbox/idle-%d/exec", i, err);
     if (result == 0)
         result = program_memory(&program, "RssAnon", &after, err);
     if (result == 0)
-        result = add(bench, ROW_ANON_SANDBOX, (after - before) / count, err);
+        result = steps_add(bench, ROW_ANON_SANDBOX, (after - before) / count, err);
     for (int i = 0; result == 0 && i < count; i++)
-        result = post(&client, "[]", NULL, "/sandbox/idle-%d/destroy", i, err);
+        result = steps_post(&client, "[]", NULL, "/sandbox/idle-%d/destroy", i, err);
     return result;
 }
 
@@ -381,19 +344,31 @@ static int one_start(struct bench *bench, struct error *err)
     if (result == 0)
         result = client_open(&client, program.port, err);
     if (result == 0)
-        result = post(&client, "[\"true\"]", EXIT_ZERO, "/sandbox/bench/exec", 0, err);
+        result = steps_post(&client, "[\"true\"]", EXIT_ZERO, "/sandbox/bench/exec", 0, err);
     double exec = stats_now_ms() - start;
     if (result == 0)
-        result = add(bench, ROW_START_READY, ready, err);
-    return result < 0 ? result : add(bench, ROW_START_EXEC, exec, err);
+        result = steps_add(bench, ROW_START_READY, ready, err);
+    return result < 0 ? result : steps_add(bench, ROW_START_EXEC, exec, err);
+}
+
+static int one_run(struct bench *bench, struct error *err)
+{
+    const char *const argv[] = {SANDPIT_BINARY, "run",           "--ephemeral", "--network",
+                                program_network, "--project", bench->scratch, "--", "true", NULL};
+    setenv("XDG_RUNTIME_DIR", bench->scratch, 1);
+    double start = stats_now_ms();
+    program_run(argv);
+    return steps_add(bench, ROW_RUN_TRUE, stats_now_ms() - start, err);
 }
 
 static int measure_start(struct bench *bench, struct error *err)
 {
     int result = 0;
-    int count = part(bench, STARTS);
+    int count = steps_part(bench, STARTS);
     for (int i = 0; result == 0 && i < count; i++)
         result = one_start(bench, err);
+    for (int i = 0; result == 0 && i < count; i++)
+        result = one_run(bench, err);
     return result;
 }
 
@@ -423,10 +398,10 @@ static int lane_open(struct lane *lane, int port, int id, struct error *err)
     snprintf(body, sizeof body, "[{\"id\":\"s%d\"}]", id);
     int result = client_open(&lane->client, port, err);
     if (result == 0)
-        result = post(&lane->client, body, NULL, "/sandbox/load/createSession", 0, err);
+        result = steps_post(&lane->client, body, NULL, "/sandbox/load/createSession", 0, err);
     snprintf(body, sizeof body, "[\"true\",{\"session\":\"s%d\"}]", id);
     lane->request = BUF_INIT(SMALL_REQUEST);
-    if (result == 0 && make_post(&lane->request, body, "/sandbox/load/exec", 0) < 0)
+    if (result == 0 && steps_make_post(&lane->request, body, "/sandbox/load/exec", 0) < 0)
         result = error_errno(err, ENOMEM, "request");
     return result;
 }
@@ -482,13 +457,13 @@ static int load_rounds(struct bench *bench, enum row_id row, int *wrong, struct 
     int result = program_start(&program, bench->scratch, err);
     for (int i = 0; result == 0 && i < CONNECTIONS; i++)
         result = lane_open(&load.lanes[i], program.port, i, err);
-    int total = part(bench, LOAD_REQUESTS);
+    int total = steps_part(bench, LOAD_REQUESTS);
     for (int round = 0; result == 0 && round < bench->rounds; round++) {
         double start = stats_now_ms();
         result = load_round(&load, total, err);
         double ms = stats_now_ms() - start;
         if (result == 0)
-            result = add(bench, row, total / ms * 1000, err);
+            result = steps_add(bench, row, total / ms * 1000, err);
     }
     *wrong += load.wrong;
     return result;
@@ -503,12 +478,15 @@ static int measure_load(struct bench *bench, struct error *err)
         result = load_rounds(bench, ROW_LOAD_RATE_2CPU, &wrong, err);
     if (bench->pin)
         cpus_use(1);
-    return result < 0 ? result : add(bench, ROW_LOAD_ERRORS, wrong, err);
+    return result < 0 ? result : steps_add(bench, ROW_LOAD_ERRORS, wrong, err);
 }
 
 const struct measure_group measure_groups[] = {
     {"exec", measure_exec},           {"first", measure_first},
     {"files", measure_files},         {"memory", measure_memory},
     {"sandboxes", measure_sandboxes}, {"start", measure_start},
+    {"listing", measure_listing},     {"streams", measure_streams},
+    {"code", measure_code},           {"clone", measure_clone},
+    {"clock", measure_clock},
     {"load", measure_load},           {0},
 };

@@ -16,7 +16,7 @@
 
 enum { READY_MS = 20000, STOP_MS = 20000 };
 
-const char *program_network = "none";
+const char *program_network = "none", *program_mirror;
 
 __attribute__((noreturn)) static void become(const char *scratch, int ready)
 {
@@ -24,7 +24,13 @@ __attribute__((noreturn)) static void become(const char *scratch, int ready)
     snprintf(number, sizeof number, "%d", ready);
     const char *argv[] = {SANDPIT_BINARY, "dev",        "--port",        "0",
                           "--ephemeral",  "--ready-fd", number,          "--log-level",
-                          "none",         "--network",  program_network, NULL};
+                          "none",         "--network",  program_network, NULL,
+                          NULL,           NULL};
+    if (program_mirror) {
+        size_t count = sizeof argv / sizeof *argv;
+        argv[count - 3] = "--git-mirror";
+        argv[count - 2] = program_mirror;
+    }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     fcntl(ready, F_SETFD, 0);
     CLEANUP_FD int null = open("/dev/null", O_WRONLY | O_CLOEXEC);

@@ -11,8 +11,8 @@ struct program {
     int port;
 };
 
-/* The word for --network. */
-extern const char *program_network;
+/* The word for --network, and that for --git-mirror or NULL. */
+extern const char *program_network, *program_mirror;
 
 /* Starts `sandpit dev` on a free port, without state, with its runtime directory below `scratch`.
  * Returns when it has told its URL. */

@@ -70,11 +70,57 @@ static const struct row table[ROW_COUNT] = {
     [ROW_START_READY] = {"start_ready", "from fork to the URL", "ms", "2-3 min", 30},
     [ROW_START_EXEC] = {"start_exec", "from fork to the answer of the first exec", "ms", "2-3 min",
                         NO_TARGET},
+    [ROW_RUN_TRUE] = {"run_true", "sandpit run --ephemeral -- true, from fork to its end", "ms", "", 50},
     [ROW_LOAD_RATE] = {"load_rate", "8 connections, a session each, true", "req/s",
                        "180, then it dies", NO_TARGET},
     [ROW_LOAD_RATE_2CPU] = {"load_rate_2cpu", "the same on two CPUs", "req/s", "180, then it dies",
                             10000},
     [ROW_LOAD_ERRORS] = {"load_errors", "wrong answers among them", "", "", 0},
+    [ROW_LIST] = {"list_1000", "listFiles of a directory with 1,000 files", "ms", "", 5},
+    [ROW_EXISTS] = {"exists", "exists of one of them", "ms", "", NO_TARGET, 0.6, {ROW_EXEC}},
+    [ROW_STREAM_IN] = {"stream_in_1g",
+                       "writeFileStream of 1 GiB",
+                       "ms",
+                       "",
+                       NO_TARGET,
+                       2,
+                       {ROW_BARE_CAT_IN}},
+    [ROW_STREAM_OUT] = {"stream_out_1g",
+                        "readFile of it with the encoding none",
+                        "ms",
+                        "",
+                        NO_TARGET,
+                        2,
+                        {ROW_BARE_CAT_OUT}},
+    [ROW_BARE_CAT_IN] = {"bare_cat_in", "cat from a TCP socket into a file on tmpfs", "ms", NULL,
+                         NO_TARGET},
+    [ROW_BARE_CAT_OUT] = {"bare_cat_out", "cat of it into a TCP socket", "ms", NULL, NO_TARGET},
+    [ROW_STREAM_MEMORY] = {"stream_memory", "growth of VmHWM meanwhile", "KiB", "", 4 * MIB},
+    [ROW_PING] = {"ping", "POST /sandbox/ID/ping", "ms", "", NO_TARGET, 1.25, {ROW_BARE_HTTP}},
+    [ROW_STREAM] = {"stream",
+                    "execStream [\"echo hi\"] to the end of its events",
+                    "ms",
+                    "115 ms",
+                    1.5,
+                    0,
+                    {ROW_EXEC}},
+    [ROW_CODE_JS] = {"interpreter_js", "runCode 1+1 in a warm JavaScript context", "ms", "", 2},
+    [ROW_CODE_PY] = {"interpreter_py", "runCode 1+1 in a warm Python context", "ms", "", 2},
+    [ROW_CONTEXT] = {"context", "createCodeContext when a process waits for it", "ms", "", 5},
+    [ROW_CLONE] = {"clone_10k",
+                   "gitCheckout of a mirror with 10,000 files",
+                   "ms",
+                   "",
+                   NO_TARGET,
+                   1.5,
+                   {ROW_BARE_CLONE}},
+    [ROW_ADVANCE_LIVE] = {"advance_live", "an advance that puts 1,000 live sandboxes to sleep", "ms",
+                          "", 3000},
+    [ROW_ADVANCE_ALARMS] = {"advance_alarms",
+                            "an advance over 1,000 timers without containers, in the clock alone",
+                            "ms", "", 50},
+    [ROW_ADVANCE_YEAR] = {"advance_year", "an advance by a year without timers", "ms", "", 1},
+    [ROW_BARE_CLONE] = {"bare_clone", "git clone of it to a tmpfs", "ms", NULL, NO_TARGET},
 };
 
 /* One row, computed. */
@@ -159,7 +205,7 @@ static void fill(struct cells *cells, const struct result *result)
     if (result->limit > 0)
         number(cells->limit, sizeof cells->limit, result->limit, row->unit);
     if (result->limit > 0 && row->factor > 0)
-        snprintf(cells->ratio, sizeof cells->ratio, "%.2f of %.2g", result->ratio, row->factor);
+        snprintf(cells->ratio, sizeof cells->ratio, "%.2f of %.3g", result->ratio, row->factor);
     else if (result->limit > 0)
         snprintf(cells->ratio, sizeof cells->ratio, "%.2f", result->ratio);
 }

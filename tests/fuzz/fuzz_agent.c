@@ -13,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { REQUESTS = 8 };
+enum { REQUESTS = 10 };
 static struct loop *loop;
 static int answers[REQUESTS];
 
@@ -62,6 +62,8 @@ static void ask(struct agent *agent)
     agent_path(agent, RT_LIST, &how, "/x", NULL, answered, &answers[asked++]);
     agent_path(agent, RT_READLINK, &how, "/x", NULL, answered, &answers[asked++]);
     agent_connect(agent, 8080, false, answered, &answers[asked++]);
+    agent_fifos_three(agent, answered, &answers[asked++]);
+    agent_end(agent, &(struct rt_end){.pid = 2}, answered, &answers[asked++]);
 }
 
 /* Each message: one byte that says how long it is, in steps of four bytes, then its bytes. */

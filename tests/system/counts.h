@@ -14,6 +14,9 @@ struct counts {
     int execs;         /* for each of 8 sessions at once */
     int torture_step;  /* every so many calls, one fails */
     int torture_start; /* the same while the emulator starts */
+    int swaps;         /* rounds of calls on a path that changes under them */
+    int entries;       /* of the largest directory */
+    int flood_mib;     /* of output that nobody reads */
 };
 
 static inline struct counts counts_now(void)
@@ -23,13 +26,19 @@ static inline struct counts counts_now(void)
                                         .warm_up = 30,
                                         .execs = 500,
                                         .torture_step = 37,
-                                        .torture_start = 37};
+                                        .torture_start = 37,
+                                        .swaps = 200,
+                                        .entries = 20000,
+                                        .flood_mib = 128};
     static const struct counts full = {.sandboxes = 300,
                                        .cycles = 5000,
                                        .warm_up = 2000,
                                        .execs = 5000,
                                        .torture_step = 1,
-                                       .torture_start = 1};
+                                       .torture_start = 1,
+                                       .swaps = 30000,
+                                       .entries = 1000000,
+                                       .flood_mib = 1024};
     const char *which = getenv("SANDPIT_COUNTS");
     struct counts counts = which && strcmp(which, "long") == 0 ? full : quick;
     const char *cycles = getenv("SANDPIT_CYCLES");

@@ -224,7 +224,8 @@ TEST links_lead_somewhere(void)
 {
     static const char *const names[] = {
         "README.md",      "docs/api.md",    "docs/benchmarks.md", "docs/design.md",
-        "docs/errors.md", "docs/parity.md", "docs/doctor.md",     "docs/threat-model.md"};
+        "docs/errors.md", "docs/parity.md", "docs/doctor.md",     "docs/threat-model.md",
+        "docs/demos.md",  "docs/buckets.md",  "docs/events.md"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         CLEANUP_FREE char *text = read_file(names[i]);
         ASSERTm(names[i], text);

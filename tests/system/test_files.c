@@ -211,6 +211,21 @@ TEST a_listing_has_every_fact_of_an_entry(void)
     PASS();
 }
 
+TEST the_first_call_on_files_waits_for_no_shell_and_is_followed_by_one(void)
+{
+    CLEANUP_REPLY struct reply first = post(&emulator, "/sandbox/shy/exists", "[\"/usr\"]");
+    ASSERT_EQ(200, first.status);
+    CLEANUP_REPLY struct reply relative = post(&emulator, "/sandbox/shy/exists", "[\"none\"]");
+    ASSERT(json_is_false(at(relative.json, "exists")));
+    CLEANUP_REPLY struct reply shown = get(&emulator, "/cdn-cgi/local/sandboxes/shy");
+    ASSERTm(keep(shown.body), strstr(shown.body, "\"sandbox-shy\""));
+    CLEANUP_REPLY struct reply refused = post(&emulator, "/sandbox/shy2/mkdir", "[\"/usr\"]");
+    ASSERT(refused.status >= 400);
+    CLEANUP_REPLY struct reply after = post(&emulator, "/sandbox/shy2/exec", "[\"pwd\"]");
+    ASSERT_STR_EQ("/workspace", text_at(after.json, "stdout"));
+    PASS();
+}
+
 TEST exists_follows_links(void)
 {
     CLEANUP_REPLY struct reply prepare = shell("ln -sf /nowhere /workspace/dangling");
@@ -412,6 +427,7 @@ SUITE(files_suite)
     RUN_TEST(deleting_listing_and_renaming_have_the_codes_of_the_original);
     RUN_TEST(rename_and_move_act_as_mv);
     RUN_TEST(a_listing_has_every_fact_of_an_entry);
+    RUN_TEST(the_first_call_on_files_waits_for_no_shell_and_is_followed_by_one);
     RUN_TEST(exists_follows_links);
     RUN_TEST(relative_paths_start_at_the_sessions_directory);
     RUN_TEST(a_megabyte_with_every_escape_comes_back_the_same);

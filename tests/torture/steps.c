@@ -177,6 +177,20 @@ static const char *read_large(const struct emulator *emulator, const struct repl
     return fine ? NULL : "all of the file should be read";
 }
 
+static const char *read_raw(const struct emulator *emulator, const struct reply *reply, int number)
+{
+    bool fine = reply->size == LARGE && strspn(reply->body, "x") == LARGE;
+    return fine ? NULL : "all bytes of the file should come";
+}
+
+static const char *wrote_stream(const struct emulator *emulator, const struct reply *reply,
+                                int number)
+{
+    char expected[32];
+    snprintf(expected, sizeof expected, "streamed %d", number);
+    return says(emulator, "[\"cat s.txt\"]", expected);
+}
+
 /* A stream that breaks must not claim to be complete. */
 static const char *streamed(const struct emulator *emulator, const struct reply *reply, int number)
 {
@@ -373,6 +387,10 @@ const struct step steps[] = {
      wrote_large, NULL},
     {"readFile", BOX "readFile", "[\"/workspace/small.txt\"]", NULL, read_small, NULL},
     {"large readFile", BOX "readFile", "[\"large.txt\"]", NULL, read_large, NULL},
+    {"writeFileStream", BOX "writeFileStream?path=/workspace/s.txt", "streamed %d", NULL,
+     wrote_stream, NULL},
+    {"raw readFile", BOX "readFile", "[\"/workspace/large.txt\",{\"encoding\":\"none\"}]", NULL,
+     read_raw, NULL},
     {"readFileStream", BOX "readFileStream", "[\"/workspace/large.txt\"]", NULL, streamed, NULL},
     {"listFiles", BOX "listFiles", "[\"/workspace/d\"]", NULL, listed, NULL},
     {"mkdir", BOX "mkdir", "[\"/workspace/new/deep\",{\"recursive\":true}]", with_file, made, NULL},

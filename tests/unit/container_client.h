@@ -138,6 +138,11 @@ static void reply_done(struct call *call, struct answer *answer)
     reply->form = answer->content_form;
     reply->content = answer->content;
     answer->content = (struct buf){0};
+    if (reply->form == CONTENT_FILES) { /* for those who look into it */
+        json_object_set_new(reply->body, "files",
+                            json_loadb(reply->content.data, reply->content.size, 0, NULL));
+        reply->form = CONTENT_NONE;
+    }
     reply->stream = steal_pointer(&answer->stream);
     reply->done = true;
     bench.waiting--;

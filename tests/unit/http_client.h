@@ -263,7 +263,7 @@ static bool starts(const struct client *client, const char *text)
 }
 
 /* Sends the text on a new connection and waits for its end: the answer starts so and has this. */
-static bool refused(const char *text, const char *start, const char *part)
+static inline bool refused(const char *text, const char *start, const char *part)
 {
     struct client *client = client_with(text);
     bool result = run_until(is_closed, client) && starts(client, start) &&
@@ -291,7 +291,7 @@ static bool set_up_with(const struct http_limits *limits, const struct http_conf
     return seen.server != NULL;
 }
 
-static bool set_up(void)
+static inline bool set_up(void)
 {
     return set_up_with(&http_limits_default, &config);
 }

@@ -66,7 +66,7 @@ static const char *slurp(const char *path)
 }
 
 /* What the kernel puts into a new group; only version 2 has it in one place. */
-static const char *const files_1[] = {"cgroup.procs", "cgroup.event_control"};
+static const char *const files_1[] = {"cgroup.procs", "tasks", "cgroup.event_control"};
 static const char *const files_2[] = {"cgroup.procs",    "cgroup.kill", "cgroup.subtree_control",
                                       "memory.swap.max", "memory.max",  "pids.max",
                                       "cpu.max"};
@@ -327,8 +327,8 @@ TEST what_writes_0_to_the_entries_is_in(void)
         ASSERT(fcntl(entries[i], F_GETFD) & FD_CLOEXEC);
         ASSERT_EQ(1, (int)write(entries[i], "0", 1));
     }
-    ASSERT_STR_EQ("0", value(path_of("memory/%s", t.own), "cgroup.procs"));
-    ASSERT_STR_EQ("0", value(path_of("cpu/%s", t.own), "cgroup.procs"));
+    ASSERT_STR_EQ("0", value(path_of("memory/%s", t.own), "tasks"));
+    ASSERT_STR_EQ("0", value(path_of("cpu/%s", t.own), "tasks"));
     cgroup_entered(group);
     ASSERT_EQ(0, (int)cgroup_entries(group, entries));
     ASSERT_EQ(-1, fcntl(entries[0], F_GETFD));

@@ -151,9 +151,44 @@ TEST env_is_for_one_command_and_restored(void)
     ASSERT_STR_EQ("it's $x `y` line break", member(&with, "stdout"));
     ASSERT_STR_EQ("", member(&with, "stderr"));
     REPLY after = run_in("echo $A $B ${C-unset}; sh -c 'echo ${B-private}'; echo ${!__*}", "env");
-    ASSERT_STR_EQ("old shell unset\nprivate\n__c __n __r __s __w", member(&after, "stdout"));
+    ASSERT_STR_EQ("old shell unset\nprivate\n__b __c __n __q __r __s __w", member(&after, "stdout"));
     REPLY bad = call("execute", parse("{\"command\":\"true\",\"env\":{\"a-b\":\"x\"}}"));
     ASSERT_STR_EQ("COMMAND_EXECUTION_ERROR", code_name(&bad));
+    PASS();
+}
+
+TEST a_command_means_the_same_at_any_length(void)
+{
+    NEED_CONTAINER();
+    char command[128], word[96];
+    for (int size = 25; size < 50; size++) {
+        memset(word, 'x', sizeof word);
+        word[size] = '\0';
+        snprintf(command, sizeof command, "v='%s'; echo \"$v\"", word);
+        REPLY quoted = run_in(command, "length");
+        ASSERT_STR_EQm(command, word, member(&quoted, "stdout"));
+        snprintf(command, sizeof command, "v=%s; echo $v! \\\\", word);
+        REPLY plain = run_in(command, "length");
+        snprintf(command, sizeof command, "%s! \\", word);
+        ASSERT_STR_EQm(command, command, member(&plain, "stdout"));
+        REPLY code = run_in(size % 2 ? "(exit 7)" : "(exit 7) # and a text after it that is long",
+                            "length");
+        ASSERT_EQ(7, exit_code(&code));
+    }
+    PASS();
+}
+
+/* Between two commands the shell's standard output is the pipe on which it tells the status. */
+TEST what_a_trap_prints_is_no_status(void)
+{
+    NEED_CONTAINER();
+    REPLY set = run_in("trap 'echo 7; echo .x; echo 0 >&1' DEBUG", "trap");
+    ASSERT_EQ(0, exit_code(&set));
+    REPLY fails = run_in("(exit 9)", "trap");
+    ASSERT_EQ(9, exit_code(&fails));
+    REPLY well = run_in("trap - DEBUG; echo fine", "trap");
+    ASSERT_EQ(0, exit_code(&well));
+    ASSERT(strstr(member(&well, "stdout"), "fine"));
     PASS();
 }
 
@@ -167,7 +202,7 @@ TEST arguments_of_a_wrong_type_are_named(void)
         {"{\"command\":\"x\",\"env\":{\"A\":1}}", "env"},
         {"{\"command\":\"x\",\"timeoutMs\":\"1\"}", "timeoutMs"},
         {"{\"command\":\"x\",\"cwd\":1}", "cwd"},
-        {"{\"command\":\"x\",\"background\":true}", "background"},
+        {"{\"command\":\"x\",\"background\":1}", "background"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         REPLY reply = call("execute", parse(cases[i][0]));
@@ -742,6 +777,8 @@ SUITE(container)
     RUN_TEST(state_persists_in_a_session_and_only_there);
     RUN_TEST(cwd_is_for_one_command);
     RUN_TEST(env_is_for_one_command_and_restored);
+    RUN_TEST(a_command_means_the_same_at_any_length);
+    RUN_TEST(what_a_trap_prints_is_no_status);
     RUN_TEST(arguments_of_a_wrong_type_are_named);
     RUN_TEST(exit_ends_the_shell_and_the_next_call_has_a_fresh_one);
     RUN_TEST(calls_queued_behind_an_exit_run_in_a_fresh_shell);

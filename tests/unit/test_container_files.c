@@ -293,6 +293,24 @@ TEST writing_replaces_and_keeps_the_mode(void)
     PASS();
 }
 
+TEST any_other_encoding_is_text(void)
+{
+    NEED_CONTAINER();
+    REPLY put = call("write", parse("{\"path\":\"/workspace/enc.txt\",\"content\":\"6869\","
+                                    "\"encoding\":\"hex\"}"));
+    ASSERT_EQ(CODE_OK, put.code);
+    REPLY got = call("read", parse("{\"path\":\"/workspace/enc.txt\",\"encoding\":\"hex\"}"));
+    ASSERT_STR_EQ("6869", buf_text(&got.content));
+    ASSERT_EQ(CONTENT_TEXT, got.form);
+    prepare_with("printf 'a\\xffb' > /workspace/bad.png");
+    REPLY forced =
+        call("read", parse("{\"path\":\"/workspace/bad.png\",\"encoding\":\"utf8\"}"));
+    ASSERT(strstr(wire(&forced), "\"content\":\"a\xef\xbf\xbd"
+                                 "b\",\"timestamp\":\"T\",\"encoding\":\"utf-8\",\"isBinary\":false,"
+                                 "\"mimeType\":\"image/png\",\"size\":3}"));
+    PASS();
+}
+
 TEST a_write_that_fails_says_why(void)
 {
     NEED_CONTAINER();
@@ -743,6 +761,7 @@ SUITE(container_files)
     RUN_TEST(relative_paths_start_where_the_session_is);
     RUN_TEST(relative_paths_wait_for_the_session_and_absolute_ones_do_not);
     RUN_TEST(writing_replaces_and_keeps_the_mode);
+    RUN_TEST(any_other_encoding_is_text);
     RUN_TEST(a_write_that_fails_says_why);
     RUN_TEST(large_content_is_decoded_on_its_way);
     RUN_TEST(bad_literals_lose_nothing);

@@ -169,7 +169,7 @@ static void on_closed(void *arg)
 static struct stream *new_stream(struct stream **where)
 {
     resumed = aborted = readable = closed = 0;
-    *where = stream_new(100, (struct stream_source){on_resume, on_aborted, where});
+    *where = stream_new(100, (struct stream_source){on_resume, on_aborted, where, NULL});
     stream_set_sink(*where, (struct stream_sink){on_readable, NULL});
     stream_on_closed(*where, on_closed, NULL);
     return *where;
@@ -210,6 +210,58 @@ TEST a_sink_that_leaves_aborts_the_source_once(void)
     PASS();
 }
 
+/* Three pieces, then the end or a failure. */
+struct pull {
+    struct stream *stream;
+    int pieces;
+    bool fails;
+};
+
+static long pull_fill(void *arg, void *to, size_t size)
+{
+    struct pull *pull = arg;
+    if (pull->pieces-- > 0) {
+        memset(to, 'p', size < 10 ? size : 10);
+        return size < 10 ? (long)size : 10;
+    }
+    if (pull->fails)
+        stream_fail(pull->stream);
+    else
+        stream_end(pull->stream);
+    return 0;
+}
+
+TEST a_source_that_fills_is_asked_for_its_bytes(void)
+{
+    for (int fails = 0; fails < 2; fails++) {
+        char data[32] = "";
+        struct pull pull = {.pieces = 3, .fails = fails};
+        pull.stream = stream_new(0, (struct stream_source){.arg = &pull, .fill = pull_fill});
+        ASSERT_EQ(4, stream_take(pull.stream, data, 4));
+        ASSERT_EQ(10, stream_take(pull.stream, data, sizeof data));
+        ASSERT_EQ(10, stream_take(pull.stream, data, sizeof data));
+        ASSERT_EQ('p', data[9]);
+        ASSERT_EQ(-1, stream_take(pull.stream, data, sizeof data));
+        ASSERT_EQ(fails, stream_failed(pull.stream));
+        ASSERT_EQ(-1, stream_take(pull.stream, data, sizeof data));
+        stream_abort(pull.stream);
+    }
+    PASS();
+}
+
+TEST what_was_written_before_a_failure_can_still_be_taken(void)
+{
+    char data[8];
+    struct stream *stream = stream_new(100, (struct stream_source){0});
+    ASSERT_EQ(0, stream_write(stream, "abc", 3));
+    stream_fail(stream);
+    ASSERT_EQ(3, stream_take(stream, data, sizeof data));
+    ASSERT_EQ(-1, stream_take(stream, data, sizeof data));
+    ASSERT(stream_failed(stream));
+    stream_abort(stream);
+    PASS();
+}
+
 SUITE(loop_suite)
 {
     SET_SETUP(set_up, NULL);
@@ -219,6 +271,8 @@ SUITE(loop_suite)
     RUN_TEST(a_child_is_reaped_and_its_end_told);
     RUN_TEST(a_signal_arrives_in_the_loop);
     RUN_TEST(tasks_run_once_in_order_and_can_be_cancelled);
+    RUN_TEST(a_source_that_fills_is_asked_for_its_bytes);
+    RUN_TEST(what_was_written_before_a_failure_can_still_be_taken);
     RUN_TEST(a_stream_pauses_its_source_at_the_limit_and_resumes_it);
     RUN_TEST(a_sink_that_leaves_aborts_the_source_once);
 }

@@ -477,6 +477,133 @@ TEST signal_all_answers_when_nothing_is_left(void)
     PASS();
 }
 
+/* ---- ending ---- */
+
+static int box_end(struct rt_end what)
+{
+    struct reply reply;
+
+    return box_call(RT_END, &what, sizeof what, &reply);
+}
+
+static struct rt_end holders_of(int fd)
+{
+    struct stat st;
+
+    fstat(fd, &st);
+    return (struct rt_end){.device = st.st_dev, .pipes = {st.st_ino}};
+}
+
+/* Starts it and waits for its first three bytes. */
+static int start_until_up(const char *script, int *out)
+{
+    char text[8];
+    int pid = shell_start(script, out);
+    struct pollfd ready = {.fd = *out, .events = POLLIN};
+
+    if (poll(&ready, 1, CLIENT_PATIENCE_MS) != 1 || read(*out, text, 3) != 3)
+        give_up("it did not come up");
+    return pid;
+}
+
+TEST an_end_is_answered_when_tree_and_daemons_are_gone(void)
+{
+    char text[64];
+    int out;
+    int pid = start_until_up("(setsid sleep 1000 &); setsid sleep 1000 & echo up; wait", &out);
+    struct rt_end what = holders_of(out);
+
+    what.pid = pid;
+    what.grace_ms = 5000;
+    ASSERT_EQ(0, box_end(what));
+    ASSERT_EQ(143, box_wait_exit(pid).code);
+    ASSERT_EQ(0, read_all(out, text, sizeof text));
+    PASS();
+}
+
+TEST an_end_kills_who_ignores_term_after_the_grace(void)
+{
+    char text[64];
+    int out;
+    int pid = start_until_up("trap '' TERM; echo up; while :; do sleep 1000; done", &out);
+
+    ASSERT_EQ(-ETIME, box_end((struct rt_end){.pid = pid, .grace_ms = 50}));
+    ASSERT_EQ(137, box_wait_exit(pid).code);
+    ASSERT_EQ(0, read_all(out, text, sizeof text));
+    PASS();
+}
+
+TEST an_end_outruns_a_forking_tree(void)
+{
+    char text[4096];
+    int out;
+    int pid =
+        start_until_up("trap '' TERM; echo up; while :; do (while :; do (sleep 0.001); done) & "
+                       "sleep 0.01; [ $((n++)) -gt 20 ] && wait; done",
+                       &out);
+    struct rt_end what = holders_of(out);
+
+    what.pid = pid;
+    ASSERT_EQ(-ETIME, box_end(what));
+    box_wait_exit(pid);
+    read_all(out, text, sizeof text); /* ends only when every one is gone */
+    PASS();
+}
+
+TEST an_end_touches_nobody_who_was_not_meant(void)
+{
+    int out;
+    int bystander = start_until_up("echo up; exec sleep 1000", &out);
+    char script[128];
+    int child = (int)strtol(shell("sleep 1000 >/dev/null 2>&1 & echo $!"), NULL, 10);
+
+    ASSERT_EQ(-EINVAL, box_end((struct rt_end){.pid = 1}));
+    ASSERT_EQ(-EINVAL, box_end((struct rt_end){.pid = -1}));
+    ASSERT_EQ(-ESRCH, box_end((struct rt_end){.pid = 999999}));
+    ASSERT_EQ(-ESRCH, box_end((struct rt_end){.pid = child})); /* not spawned on request */
+    ASSERT_EQ(-EPERM, box_end((struct rt_end){.pid = bystander, .proof = 1}));
+    /* A pid that is another's by now does not hold the FIFO. */
+    ASSERT_EQ(-ETIME, box_end((struct rt_end){.pid = child, .proof = 12345, .device = 1}));
+    snprintf(script, sizeof script, "kill -0 %d && kill -0 %d && echo both", child, bystander);
+    ASSERT_STR_EQ("both", shell(script));
+    /* Nor is one that was spawned on request taken for a daemon of somebody else. */
+    ASSERT_EQ(-ETIME, box_end(holders_of(out)));
+    ASSERT_STR_EQ("both", shell(script));
+    close(out);
+    PASS();
+}
+
+TEST the_proof_names_the_wrapper(void)
+{
+    struct reply reply;
+    struct stat st;
+    char script[256], text[64];
+    int out;
+    uint32_t id = box_send(RT_FIFOS, 3, NULL, 0);
+
+    box_await(id, &reply);
+    ASSERT_EQ(3, reply.fd_count);
+    snprintf(script, sizeof script,
+             "(echo $BASHPID >&7; sleep 1000; :) 7>/dev/.sandpit/%d.3 >/dev/null 2>&1 & echo up; "
+             "exec sleep 1000",
+             reply.head.value);
+    int pid = start_until_up(script, &out);
+    struct pollfd ready = {.fd = reply.fds[2], .events = POLLIN};
+    ASSERT_EQ(1, poll(&ready, 1, CLIENT_PATIENCE_MS));
+    ssize_t got = read(reply.fds[2], text, sizeof text - 1);
+    ASSERT(got > 0);
+    text[got] = '\0';
+    fstat(reply.fds[2], &st);
+    ASSERT_EQ(0, box_end((struct rt_end){.pid = (int)strtol(text, NULL, 10),
+                                         .grace_ms = 5000,
+                                         .device = st.st_dev,
+                                         .proof = st.st_ino}));
+    ASSERT_EQ(1, box_signal(pid, 0, RT_SIGNAL_PROCESS)); /* its parent is as it was */
+    reply_close(&reply);
+    close(out);
+    PASS();
+}
+
 /* ---- FIFOs and ports ---- */
 
 TEST fifo_pairs_are_made_read_and_dropped(void)
@@ -596,6 +723,17 @@ SUITE(signals)
     RUN_TEST(signal_all_answers_when_nothing_is_left);
 }
 
+SUITE(ending)
+{
+    SET_SETUP(start_box, NULL);
+    SET_TEARDOWN(stop_box, NULL);
+    RUN_TEST(an_end_is_answered_when_tree_and_daemons_are_gone);
+    RUN_TEST(an_end_kills_who_ignores_term_after_the_grace);
+    RUN_TEST(an_end_outruns_a_forking_tree);
+    RUN_TEST(an_end_touches_nobody_who_was_not_meant);
+    RUN_TEST(the_proof_names_the_wrapper);
+}
+
 SUITE(fifos_and_ports)
 {
     SET_SETUP(start_box, NULL);
@@ -615,6 +753,7 @@ int main(int argc, char **argv)
     RUN_SUITE(life);
     RUN_SUITE(spawning);
     RUN_SUITE(signals);
+    RUN_SUITE(ending);
     RUN_SUITE(fifos_and_ports);
     GREATEST_MAIN_END();
 }

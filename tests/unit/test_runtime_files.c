@@ -59,6 +59,38 @@ TEST open_creates_writes_and_reads(void)
     PASS();
 }
 
+TEST open_says_whether_it_made_the_file(void)
+{
+    ASSERT_EQ(0, open_as("made/new", O_WRONLY | O_CREAT, RT_PARENTS));
+    ASSERT_EQ(1, answered_stat().created);
+    reply_close(&answer);
+    ASSERT_EQ(0, open_as("made/new", O_WRONLY | O_CREAT, RT_PARENTS));
+    ASSERT_EQ(0, answered_stat().created);
+    reply_close(&answer);
+    ASSERT_EQ(-EEXIST, open_as("made/new", O_WRONLY | O_CREAT | O_EXCL, 0));
+    shell("ln -sfn there made/link");
+    ASSERT_EQ(-EEXIST, open_as("made/link", O_WRONLY | O_CREAT | O_EXCL, 0));
+    ASSERT_EQ(0, open_as("made/link", O_WRONLY | O_CREAT, 0)); /* what it leads to is made */
+    reply_close(&answer);
+    ASSERT_STR_EQ("there", shell("ls made | grep there"));
+    ASSERT_EQ(0, open_as("made/new", O_RDONLY, 0));
+    ASSERT_EQ(0, answered_stat().created);
+    reply_close(&answer);
+    PASS();
+}
+
+TEST an_exact_rename_never_moves_into_a_directory(void)
+{
+    struct rt_path exact = {.flags = RT_EXACT};
+
+    shell("mkdir -p ex/dir; echo 1 > ex/a; ln -sfn dir ex/link");
+    ASSERT_EQ(-EISDIR, box_path(RT_RENAME, exact, "ex/a", "ex/dir", &answer));
+    ASSERT_EQ(-ENOENT, box_path(RT_RENAME, exact, "ex/none", "ex/b", &answer));
+    ASSERT_EQ(0, box_path(RT_RENAME, exact, "ex/a", "ex/link", &answer)); /* the link is replaced */
+    ASSERT_STR_EQ("1 0", shell("echo $(cat ex/link) $(ls ex/dir | wc -l)"));
+    PASS();
+}
+
 TEST open_gives_an_asked_mode_exactly(void)
 {
     struct rt_path how = {.open_flags = O_WRONLY | O_CREAT, .mode = 0666};
@@ -325,6 +357,8 @@ SUITE(opening)
     SET_SETUP(start_box, NULL);
     SET_TEARDOWN(stop_box, NULL);
     RUN_TEST(open_creates_writes_and_reads);
+    RUN_TEST(open_says_whether_it_made_the_file);
+    RUN_TEST(an_exact_rename_never_moves_into_a_directory);
     RUN_TEST(open_gives_an_asked_mode_exactly);
     RUN_TEST(open_never_hangs_or_truncates_what_is_no_file);
     RUN_TEST(long_and_empty_paths_are_refused);

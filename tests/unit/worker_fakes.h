@@ -130,6 +130,23 @@ void http_reply_stream(struct http_request *request, int status, const char *typ
     http_reply_text(request, status, type, "a stream");
 }
 
+void http_reply_sized(struct http_request *request, int status, const char *type,
+                      struct stream *stream, uint64_t size)
+{
+    stream_abort(stream);
+    http_reply_text(request, status, type, "a sized stream");
+}
+
+struct stream *http_take_stream(struct http_request *request)
+{
+    return NULL;
+}
+
+bool http_has_body(const struct http_request *request)
+{
+    return true;
+}
+
 /* The objects. */
 
 static struct {
@@ -148,6 +165,93 @@ static struct {
 
 static const struct object_class python_class = {.name = "SandboxPython"};
 static bool has_python_class;
+
+/* Forwarding is tested with real sockets; nothing here reaches these. */
+
+int http_take(struct http_request *request, http_taken *taken, void *arg)
+{
+    return -ENOMEM;
+}
+
+void http_close(struct http_server *server, int fd)
+{
+}
+
+void http_shut(struct http_server *server, int fd)
+{
+}
+
+void http_give(struct http_server *server, int fd)
+{
+}
+
+void http_welcome(struct http_server *server, int fd)
+{
+}
+
+struct http_server *http_server_of(const struct http_request *request)
+{
+    return NULL;
+}
+
+const char *http_token(const struct http_request *request)
+{
+    return NULL;
+}
+
+const char *http_reason(int status)
+{
+    return "";
+}
+
+const struct head *http_head(const struct http_request *request)
+{
+    static const struct head head;
+    return &head;
+}
+
+void http_each_field(struct http_request *request, http_field *field, void *arg)
+{
+}
+
+const struct op container_connect = {.name = "connect"};
+
+int object_hold(struct object *object, struct object_hold *hold, const char *what)
+{
+    return -EPIPE;
+}
+
+void object_hold_quiet(struct object_hold *hold)
+{
+}
+
+void object_hold_active(struct object_hold *hold)
+{
+}
+
+void object_release(struct object_hold *hold)
+{
+}
+
+bool object_is_healthy(const struct object *object)
+{
+    return false;
+}
+
+unsigned object_life(const struct object *object)
+{
+    return 0;
+}
+
+bool object_has_port(const struct object *object, int port)
+{
+    return false;
+}
+
+const char *object_id(const struct object *object)
+{
+    return "";
+}
 
 const struct object_class *objects_class(const struct objects *objects, const char *name)
 {
@@ -248,6 +352,16 @@ const struct op container_ops[] = {{"ping", "GET", "/api/ping", NULL, false},
                                    FILE_OP("/api/mkdir"),
                                    FILE_OP("/api/list-files"),
                                    FILE_OP("/api/exists"),
+                                   {"writeStream", "RPC", "files.writeFileStream", NULL, false},
+                                   FILE_OP("/api/execute/stream"),
+                                   FILE_OP("/api/process/start"),
+                                   {"processList", "GET", "/api/process/list", NULL, false},
+                                   {"processKillAll", "DELETE", "/api/process/kill-all", NULL,
+                                    false},
+                                   {"processLogs", "GET", "/api/process/{processId}/logs", NULL,
+                                    false},
+                                   {"processStream", "GET", "/api/process/{processId}/stream", NULL,
+                                    false},
                                    {0}};
 
 /* Asking. */

@@ -1,0 +1,123 @@
+#include "config/npm.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+
+#define PACKAGE "@cloudflare/sandbox"
+
+/* Reading a larger lock file would be felt at every start. */
+enum { FILE_BYTES_MAX = 4 * 1024 * 1024 };
+
+static json_t *read_json(const char *dir, const char *name)
+{
+    char path[PATH_MAX + 64];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat status;
+    if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) ||
+        status.st_size > FILE_BYTES_MAX)
+        return NULL;
+    return json_loadfd(fd, 0, NULL);
+}
+
+static const char *text_of(const json_t *object, const char *first, const char *second)
+{
+    return json_string_value(json_object_get(json_object_get(object, first), second));
+}
+
+static const char *installed(const json_t *package)
+{
+    return json_string_value(json_object_get(package, "version"));
+}
+
+/* Version 2 and 3 of the format, then version 1. */
+static const char *locked(const json_t *lock)
+{
+    const json_t *packages = json_object_get(lock, "packages");
+    const char *version = text_of(packages, "node_modules/" PACKAGE, "version");
+    return version ? version : text_of(json_object_get(lock, "dependencies"), PACKAGE, "version");
+}
+
+static const char *wanted(const json_t *package)
+{
+    const char *range = text_of(package, "dependencies", PACKAGE);
+    return range ? range : text_of(package, "devDependencies", PACKAGE);
+}
+
+static const struct source {
+    const char *file;
+    const char *(*version)(const json_t *json);
+} sources[] = {
+    {"node_modules/" PACKAGE "/package.json", installed},
+    {"package-lock.json", locked},
+    {"package.json", wanted},
+};
+
+bool npm_is_version(const char *text)
+{
+    int parts = 0;
+    while (isdigit((unsigned char)*text)) {
+        parts++;
+        text += strspn(text, "0123456789");
+        if (*text != '.')
+            break;
+        text++;
+    }
+    return *text == '\0' && (parts == 2 || parts == 3);
+}
+
+/* "^0.7.4" and "~0.7.4" too; other ranges say too little. */
+static bool take(const char *text, struct npm_sdk *sdk)
+{
+    sdk->exact = *text != '^' && *text != '~';
+    text += !sdk->exact;
+    if (!npm_is_version(text) || strlen(text) >= sizeof sdk->version)
+        return false;
+    memcpy(sdk->version, text, strlen(text) + 1);
+    return true;
+}
+
+bool npm_find_sdk(const char *project_dir, struct npm_sdk *sdk)
+{
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
+        CLEANUP_JSON json_t *json = read_json(project_dir, sources[i].file);
+        const char *version = json ? sources[i].version(json) : NULL;
+        if (!version || !take(version, sdk))
+            continue;
+        sdk->where = sources[i].file;
+        return true;
+    }
+    return false;
+}
+
+/* The numbers of a version; -1 where it has no part. */
+static void parts_of(const char *version, long parts[3])
+{
+    for (int i = 0; i < 3; i++) {
+        char *end = NULL;
+        parts[i] = isdigit((unsigned char)*version) ? strtol(version, &end, 10) : -1;
+        if (end)
+            version = *end == '.' ? end + 1 : end;
+    }
+}
+
+bool npm_fits(const struct npm_sdk *sdk, const char *image_version)
+{
+    long own[3], image[3];
+    parts_of(sdk->version, own);
+    parts_of(image_version, image);
+    for (int i = 0; i < 3; i++) {
+        bool newer = i == 2 && !sdk->exact && image[i] > own[i];
+        if (own[i] >= 0 && image[i] >= 0 && own[i] != image[i] && !newer)
+            return false;
+    }
+    return true;
+}
