@@ -37,6 +37,11 @@ void journal_close(void)
         close(steal_fd(&journal_fd));
 }
 
+bool journal_is_open(void)
+{
+    return journal_fd >= 0;
+}
+
 static int make_line(struct buf *line, enum journal_kind kind, long long at_ms, const char *subject,
                      const char *what)
 {

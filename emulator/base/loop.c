@@ -1,5 +1,6 @@
 #include "base/loop.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -98,7 +99,10 @@ void loop_unwatch(struct loop *loop, struct watch *watch)
 {
     if (watch->fd < 0)
         return;
-    epoll_ctl(loop->epoll, EPOLL_CTL_DEL, watch->fd, NULL);
+    /* Closed before it was unwatched, a file that somebody else holds too would be reported on. */
+    bool was_open = epoll_ctl(loop->epoll, EPOLL_CTL_DEL, watch->fd, NULL) == 0 || errno != EBADF;
+    assert(was_open);
+    (void)was_open;
     watch->fd = -1;
     for (int i = 0; i < loop->batch_size; i++) {
         if (loop->batch[i].data.ptr == watch)

@@ -19,6 +19,7 @@ int cmd_destroy(int argc, char **argv);
 int cmd_replace(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_demo(int argc, char **argv);
+int cmd_init(int argc, char **argv);
 int cmd_git(int argc, char **argv);
 int cmd_methods(int argc, char **argv);
 

@@ -14,8 +14,11 @@
 #include "base/journal.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "cli/classes.h"
 #include "cli/commands.h"
 #include "cli/doctor.h"
+#include "cli/doctor_project.h"
+#include "cli/expose.h"
 #include "cli/git.h"
 #include "cli/keys.h"
 #include "cli/limits.h"
@@ -23,6 +26,7 @@
 #include "cli/networks.h"
 #include "cli/options.h"
 #include "cli/platform.h"
+#include "cli/reload.h"
 #include "cli/state.h"
 #include "cli/whole_file.h"
 #include "clock/clock.h"
@@ -31,10 +35,8 @@
 #include "drivers/driver.h"
 #include "http/http.h"
 #include "objects/objects.h"
+#include "preview/preview.h"
 #include "worker/worker.h"
-
-/* What a class without a version of its own reports; the SDK line that is emulated. */
-#define DEFAULT_VERSION "0.12.7"
 
 enum {
     DEFAULT_PORT = 8787,
@@ -47,8 +49,8 @@ enum {
 struct settings {
     const char *dir, *ip, *config, *persist_to, *log_level, *log_format, *default_session, *journal;
     const char *events_file;
-    const char *stop_grace;
-    const char *seed, *cwd, *protocol, *deadlines, *network;
+    const char *stop_grace, *environment, *expose_check;
+    const char *seed, *cwd, *protocol, *deadlines, *network, *rules;
     long port, ready_fd;
     bool ephemeral, auth, local, remote, faithful, interactive;
     struct ready_file ready_file;
@@ -73,9 +75,11 @@ struct dev {
     struct buckets *buckets;
     struct objects *objects;
     struct worker *worker;
+    struct preview *preview;
     struct control *control;
     struct http_server *http;
     struct keys *keys;
+    struct reload *reload;
     bool ending;
     struct timer force;
 };
@@ -88,15 +92,21 @@ static int parse(struct settings *settings, int argc, char **argv)
                    "listen on port N, 0 = any (default 8787, or the next free one)"),
         OPT_TEXT("ip", 0, &settings->ip, "ADDRESS",
                  "listen on this address (default: loopback only)"),
-        OPT_TEXT("config", 'c', &settings->config, "FILE", "read this wrangler.jsonc"),
+        OPT_TEXT("config", 'c', &settings->config, "FILE", "read this wrangler.jsonc or wrangler.toml"),
+        OPT_TEXT("env", 'e', &settings->environment, "NAME",
+                 "the environment of the configuration (default $CLOUDFLARE_ENV, or none)"),
         OPT_TEXT("persist-to", 0, &settings->persist_to, "DIR", "keep state below DIR"),
         OPT_FLAG("ephemeral", 0, &settings->ephemeral, "keep no state"),
         OPT_CHOICE("default-session", 0, &settings->default_session, "on|off",
                    "whether calls without a session share one shell (default on)"),
         OPT_CHOICE("network", 0, &settings->network, "auto|none|pasta|slirp4netns",
                    "how sandboxes reach the network (default auto: what is installed)"),
+        OPT_CHOICE("expose-check", 0, &settings->expose_check, "strict|warn|off",
+                   "ports that no EXPOSE names (default: as the project's wrangler does)"),
         GIT_OPTION_ROWS(&settings->git),
         PLATFORM_OPTION_ROWS(&settings->platform),
+        OPT_CHOICE("rules", 0, &settings->rules, "local|production",
+                   "previews as on this machine, or only on a domain of yours (default local)"),
         OPT_FLAG("auth", 0, &settings->auth, "demand the bearer token that is printed"),
         OPT_TEXT("memory", 0, &settings->limits.memory, "SIZE",
                  "memory of a container, 512M (default: of its instance type, or 1G)"),
@@ -142,6 +152,8 @@ static int parse(struct settings *settings, int argc, char **argv)
     int code = opt_parse(&command, argc, argv, &rest);
     if (code == OPT_GO && rest.argument_count)
         settings->dir = rest.arguments[0];
+    if (!settings->environment)
+        settings->environment = getenv("CLOUDFLARE_ENV");
     return code;
 }
 
@@ -188,26 +200,22 @@ static bool is_loopback(const char *ip)
            strcmp(ip, "localhost") == 0;
 }
 
+/* Production never asks for EXPOSE. */
+static struct class_options class_options(const struct settings *settings)
+{
+    bool production = settings->rules && strcmp(settings->rules, "production") == 0;
+    return (struct class_options){.limits = &settings->limits,
+                                  .platform = &settings->platform,
+                                  .network = settings->network,
+                                  .expose_check = settings->expose_check ? settings->expose_check
+                                                  : production           ? "off"
+                                                                         : NULL};
+}
+
 static int make_classes(struct dev *dev, struct error *err)
 {
-    dev->classes = calloc(dev->project.class_count, sizeof *dev->classes);
-    if (!dev->classes)
-        return error_errno(err, ENOMEM, "classes");
-    for (size_t i = 0; i < dev->project.class_count; i++) {
-        const struct project_class *from = &dev->project.classes[i];
-        struct object_class *to = &dev->classes[i];
-        snprintf(to->name, sizeof to->name, "%s", from->name);
-        snprintf(to->version, sizeof to->version, "%s",
-                 *from->version ? from->version : DEFAULT_VERSION);
-        to->python = from->python;
-        to->max_instances = from->max_instances;
-        int result = limits_choose(&dev->settings.limits, from, to, err);
-        if (result == 0)
-            result = networks_choose(dev->settings.network, from, to, err);
-        if (result < 0)
-            return result;
-    }
-    return platform_versions(&dev->settings.platform, &dev->project, dev->classes, err);
+    const struct class_options options = class_options(&dev->settings);
+    return classes_make(&options, &dev->project, &dev->classes, err);
 }
 
 /* Whatever is in `dir`; NULL = nothing is kept. */
@@ -303,6 +311,9 @@ static int build_layers(struct dev *dev, struct error *err)
         .git = &dev->git,
         .start_hint = doctor_hint,
         .faithful = dev->settings.faithful,
+        .ports = {.rules = port_rules_of(dev->settings.platform.sdk_version),
+                  .production = dev->settings.rules &&
+                                strcmp(dev->settings.rules, "production") == 0},
     };
     if (objects.stop_grace_ms < 0)
         return -err->code;
@@ -348,13 +359,37 @@ static int build_layers(struct dev *dev, struct error *err)
         .buckets = dev->buckets,
         .faithful = dev->settings.faithful,
     };
-    dev->worker = worker_new(&worker, err);
-    return dev->worker ? 0 : -err->code;
+    if (!(dev->worker = worker_new(&worker, err)))
+        return -err->code;
+    struct preview_config preview = {
+        .loop = dev->loop,
+        .clock = dev->clock,
+        .objects = dev->objects,
+        .proxy = worker_proxy(dev->worker),
+        .faithful = dev->settings.faithful,
+    };
+    dev->preview = preview_new(&preview);
+    return dev->preview ? 0 : error_errno(err, ENOMEM, "previews");
 }
 
 static bool is_early(void *arg, enum http_owner owner, const struct http_request *request)
 {
-    return worker_forwards(owner, http_path(request));
+    return owner == OWNER_PREVIEW || worker_forwards(owner, http_path(request));
+}
+
+static void handle_preview(void *arg, struct http_request *request)
+{
+    preview_handle(((struct dev *)arg)->preview, request);
+}
+
+static void handle_raw(void *arg, struct http_raw *raw)
+{
+    preview_raw(((struct dev *)arg)->preview, raw);
+}
+
+static bool has_domain(void *arg, struct span domain)
+{
+    return preview_has_domain(((struct dev *)arg)->preview, domain);
 }
 
 static void handle_worker(void *arg, struct http_request *request)
@@ -396,7 +431,10 @@ static int listen_on(struct dev *dev, struct error *err)
         .now_arg = dev->clock,
         .handle = {[OWNER_WORKER] = handle_worker,
                    [OWNER_CONTROL] = handle_control,
-                   [OWNER_CONTAINER] = handle_container},
+                   [OWNER_CONTAINER] = handle_container,
+                   [OWNER_PREVIEW] = handle_preview},
+        .raw = handle_raw,
+        .has_domain = has_domain,
         .streams = {[OWNER_WORKER] = worker_body_streams},
         .early = is_early,
         .arg = dev,
@@ -454,6 +492,9 @@ static void print_banner(const struct dev *dev)
     char network[512];
     networks_text(dev->classes, project->class_count, network, sizeof network);
     printf(" %s\n", network);
+    printf(" previews: http://{port}-{id}-{token}.localhost:%u; where such names do not resolve "
+           "(Safari, many CI machines), use pathUrl or a Host header\n",
+           http_port(dev->http));
     printf(" state: %s\n", *dev->state_dir ? dev->state_dir : "none (--ephemeral)");
     if (!is_loopback(dev->settings.ip))
         log_warn("listening on %s: others on the network reach this emulator with the token",
@@ -488,6 +529,9 @@ static int announce(struct dev *dev, struct error *err)
     if (log_enabled(LOG_LOG) && !getenv("WRANGLER_HIDE_BANNER"))
         print_banner(dev);
     doctor_warn();
+    expose_warn(dev->classes, dev->project.class_count);
+    if (dev->project.found)
+        doctor_project_warn(dev->settings.dir, dev->settings.config, dev->settings.environment);
     printf("[sandpit:info] Ready on %s\n", url);
     fflush(stdout);
     result = ready_file_write(&dev->settings.ready_file, url, port, dev->token, err);
@@ -505,6 +549,21 @@ static void quit(void *arg)
     end(arg, SIGINT);
 }
 
+static void read_again(void *arg)
+{
+    struct dev *dev = arg;
+    const struct reload_config config = {.dir = dev->settings.dir,
+                                         .file = dev->settings.config,
+                                         .environment = dev->settings.environment,
+                                         .classes = class_options(&dev->settings),
+                                         .objects = dev->objects,
+                                         .buckets = dev->buckets};
+    if (!dev->reload)
+        dev->reload = reload_new(&config);
+    if (dev->reload)
+        reload_run(dev->reload);
+}
+
 /* A terminal without keys is no reason to end. */
 static void listen_to_keys(struct dev *dev)
 {
@@ -515,6 +574,7 @@ static void listen_to_keys(struct dev *dev)
                                .clock = dev->clock,
                                .objects = dev->objects,
                                .url = url,
+                               .reload = read_again,
                                .quit = quit,
                                .arg = dev};
     if (dev->settings.interactive && log_enabled(LOG_INFO))
@@ -527,8 +587,10 @@ static void take_down(struct dev *dev)
 {
     keys_free(dev->keys);
     ready_file_remove(&dev->settings.ready_file);
+    preview_close(dev->preview);
     worker_disconnect(dev->worker);
     http_free(dev->http);
+    preview_free(dev->preview);
     worker_free(dev->worker);
     control_free(dev->control);
     objects_free(dev->objects);
@@ -543,6 +605,7 @@ static void take_down(struct dev *dev)
         locator_remove();
     cleanup_fd(&dev->lock);
     journal_close();
+    reload_free(dev->reload);
     free(dev->classes);
     git_settings_free(&dev->git);
     project_free(&dev->project);
@@ -556,7 +619,8 @@ static int serve(struct dev *dev, struct error *err)
     if (result == 0)
         result = ready_file_prepare(&dev->settings.ready_file, err);
     if (result == 0)
-        result = project_load(dev->settings.dir, dev->settings.config, &dev->project, err);
+        result = project_load_environment(dev->settings.dir, dev->settings.config,
+                                          dev->settings.environment, &dev->project, err);
     if (result == 0)
         result = make_classes(dev, err);
     if (result == 0)

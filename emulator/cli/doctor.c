@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cli/commands.h"
+#include "cli/doctor_project.h"
 #include "cli/locator.h"
 #include "cli/options.h"
 #include "cli/state.h"
@@ -157,7 +158,7 @@ static int missing_tools(const char *scratch, char *to, size_t size, struct erro
 }
 
 struct settings {
-    const char *dir, *persist_to;
+    const char *dir, *persist_to, *config, *environment, *only;
     long port;
     bool json;
 };
@@ -170,12 +171,15 @@ static int parse(struct settings *settings, int argc, char **argv)
         OPT_NUMBER("port", 'p', &settings->port, 1, 65535, "N",
                    "the port that dev would listen on (default 8787)"),
         OPT_TEXT("persist-to", 0, &settings->persist_to, "DIR", "where dev would keep state"),
+        OPT_TEXT("config", 'c', &settings->config, "FILE", "read this configuration"),
+        OPT_TEXT("env", 'e', &settings->environment, "NAME", "the environment in it"),
+        OPT_CHOICE("only", 0, &settings->only, "machine|project", "half of the checks"),
         OPT_END,
     };
     const struct opt_command command = {
         .synopsis = "sandpit doctor [options] [DIR]",
-        .about = "Checks whether this machine can run the sandboxes of the project in DIR\n"
-                 "(default: here) and says how to repair what is wrong. It changes nothing.\n"
+        .about = "Checks whether this machine can run sandboxes, and what is wrong with the\n"
+                 "project in DIR (default: here), and says how to repair it. It changes nothing.\n"
                  "Exit status: 0 nothing is wrong, 1 errors or warnings, 2 it could not tell.",
         .rows = rows,
         .max = 1,
@@ -220,20 +224,82 @@ static void remove_scratch(const char *path)
 
 /* --- The command ------------------------------------------------------------------------------ */
 
-static int show(const struct settings *settings, const struct machine_result *results)
+/* Of two halves, each of which may be missing. */
+struct report {
+    const struct machine_result *results; /* or NULL */
+    const struct findings *findings;      /* or NULL */
+};
+
+static int status_of(const struct report *report)
 {
-    const struct machine_check *checks = machine_checks;
+    int machine =
+        report->results ? doctor_status(report->results, machine_check_count) : DOCTOR_CLEAN;
+    bool found = report->findings && doctor_project_status(report->findings);
+    return found ? DOCTOR_FINDINGS : machine;
+}
+
+static void show_json(const struct report *report)
+{
+    CLEANUP_JSON json_t *json =
+        report->results ? doctor_json(machine_checks, report->results, machine_check_count)
+                        : json_object();
+    json_object_set_new(json, "ok", json_boolean(status_of(report) == DOCTOR_CLEAN));
+    if (report->findings)
+        json_object_set_new(json, "findings", doctor_project_json(report->findings));
+    text_json(json);
+}
+
+static int show(const struct settings *settings, const struct report *report)
+{
+    bool colours = log_colours(STDOUT_FILENO);
+    CLEANUP_BUF struct buf text = BUF_INIT(TEXT_BYTES_MAX);
+    int result = 0;
     if (settings->json) {
-        CLEANUP_JSON json_t *json = doctor_json(checks, results, machine_check_count);
-        text_json(json);
+        show_json(report);
     } else {
-        CLEANUP_BUF struct buf text = BUF_INIT(TEXT_BYTES_MAX);
-        if (doctor_text(&text, checks, results, machine_check_count, log_colours(STDOUT_FILENO)) <
-            0)
-            return DOCTOR_COULD_NOT_RUN;
+        if (report->results)
+            result =
+                doctor_text(&text, machine_checks, report->results, machine_check_count, colours);
+        if (result == 0 && report->results && report->findings)
+            result = buf_adds(&text, "\n");
+        if (result == 0 && report->findings)
+            result = doctor_project_text(&text, report->findings, colours);
         fputs(buf_text(&text), stdout);
     }
-    return fflush(stdout) == 0 ? doctor_status(results, machine_check_count) : DOCTOR_COULD_NOT_RUN;
+    return result < 0 || fflush(stdout) != 0 ? DOCTOR_COULD_NOT_RUN : status_of(report);
+}
+
+/* NULL when there is no memory. */
+static struct machine_result *examine_machine(const struct settings *settings)
+{
+    char state[PATH_MAX], scratch[PATH_MAX];
+    struct machine machine = machine_here();
+    machine.port = (uint16_t)settings->port;
+    machine.state_dir = choose_state(settings, state);
+    machine.locator = locator_check;
+    machine.missing_tools = missing_tools;
+    /* A signal waits until the scratch directory is gone again. */
+    sigset_t all, before;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before);
+    machine.scratch = make_scratch(scratch, sizeof scratch) ? scratch : NULL;
+    struct machine_result *results = calloc(machine_check_count, sizeof *results);
+    if (results)
+        machine_run(&machine, machine_checks, machine_check_count, results, DEADLINE_MS);
+    if (machine.scratch)
+        remove_scratch(machine.scratch);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return results;
+}
+
+/* Whether there is a project, or one was asked for. */
+static bool has_project(const struct settings *settings)
+{
+    CLEANUP_PROJECT struct project project;
+    struct error err = {0};
+    int result = project_load(settings->dir, settings->config, &project, &err);
+    return result < 0 || project.found ||
+           (settings->only && strcmp(settings->only, "project") == 0);
 }
 
 int cmd_doctor(int argc, char **argv)
@@ -242,22 +308,14 @@ int cmd_doctor(int argc, char **argv)
     int code = parse(&settings, argc, argv);
     if (code != OPT_GO)
         return code;
-    char state[PATH_MAX], scratch[PATH_MAX];
-    struct machine machine = machine_here();
-    machine.port = (uint16_t)settings.port;
-    machine.state_dir = choose_state(&settings, state);
-    machine.locator = locator_check;
-    machine.missing_tools = missing_tools;
-    /* A signal waits until the scratch directory is gone again. */
-    sigset_t all, before;
-    sigfillset(&all);
-    sigprocmask(SIG_BLOCK, &all, &before);
-    machine.scratch = make_scratch(scratch, sizeof scratch) ? scratch : NULL;
-    CLEANUP_FREE struct machine_result *results = calloc(machine_check_count, sizeof *results);
-    if (results)
-        machine_run(&machine, machine_checks, machine_check_count, results, DEADLINE_MS);
-    if (machine.scratch)
-        remove_scratch(machine.scratch);
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    return results ? show(&settings, results) : DOCTOR_COULD_NOT_RUN;
+    bool machine = !settings.only || strcmp(settings.only, "machine") == 0;
+    bool project = !settings.only || strcmp(settings.only, "project") == 0;
+    CLEANUP_FREE struct machine_result *results = machine ? examine_machine(&settings) : NULL;
+    CLEANUP_FINDINGS struct findings findings = {0};
+    project = project && has_project(&settings);
+    if ((machine && !results) || (project && project_inspect(settings.dir, settings.config,
+                                                             settings.environment, &findings) < 0))
+        return DOCTOR_COULD_NOT_RUN;
+    const struct report report = {results, project ? &findings : NULL};
+    return show(&settings, &report);
 }

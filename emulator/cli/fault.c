@@ -47,13 +47,13 @@ static int print_faults(const json_t *faults)
         char times[24], ms[24], code[24], fired[24];
         const char *sandbox = member(fault, "sandbox");
         if (result == 0)
-            result = table_add(
-                &table, (const char *[]){member(fault, "id"), member(fault, "on"),
-                                         member(fault, "do"), sandbox ? sandbox : "all",
-                                         number(fault, "times", "any", times),
-                                         number(fault, "ms", NULL, ms),
-                                         number(fault, "exitCode", NULL, code),
-                                         number(fault, "fired", NULL, fired)});
+            result =
+                table_add(&table, (const char *[]){member(fault, "id"), member(fault, "on"),
+                                                   member(fault, "do"), sandbox ? sandbox : "all",
+                                                   number(fault, "times", "any", times),
+                                                   number(fault, "ms", NULL, ms),
+                                                   number(fault, "exitCode", NULL, code),
+                                                   number(fault, "fired", NULL, fired)});
     }
     table_print(&table, stdout);
     return result;
@@ -131,8 +131,9 @@ static int act(const struct client_choice *choice, char **words, int count,
         count--;
     }
     if ((lists || clears) ? count > 1 : count != 2) {
-        error_set(err, EINVAL, "what is meant? list, clear, remove ID, or ON DO such as start "
-                               "no-instance");
+        error_set(err, EINVAL,
+                  "what is meant? list, clear, remove ID, or ON DO such as start "
+                  "no-instance");
         return 2;
     }
     struct client client;

@@ -120,14 +120,9 @@ static void open_browser(struct keys *keys)
         keys->opening = true;
 }
 
-static void rebuild(struct keys *keys)
+static void reload(struct keys *keys)
 {
-    int count = objects_replace_all(keys->config.objects, "rebuilt by [r]");
-    if (count > 0)
-        log_info("%d container%s replaced: the next call gets a fresh one", count,
-                 count == 1 ? " is" : "s are");
-    else
-        log_info("no container runs");
+    keys->config.reload(keys->config.arg);
 }
 
 static void jumped(void *arg, bool settled, int error)
@@ -164,7 +159,7 @@ static const struct row {
     void (*press)(struct keys *keys);
 } rows[] = {
     {'b', "open a browser", open_browser},
-    {'r', "rebuild container(s)", rebuild},
+    {'r', "reload configuration", reload},
     {'f', "fast-forward to the next timer", fast_forward},
     {'c', "clear console", clear_console},
     {'x', "to exit", quit},

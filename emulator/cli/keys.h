@@ -14,6 +14,7 @@ struct keys_config {
     struct clock *clock;
     struct objects *objects;
     const char *url; /* copied */
+    void (*reload)(void *arg); /* reads the project again */
     void (*quit)(void *arg);
     void *arg;
 };

@@ -74,7 +74,8 @@ int cmd_destroy(int argc, char **argv)
 
 int cmd_replace(int argc, char **argv)
 {
-    return lifecycle(argc, argv, "replace", "sandpit replace [options] ID…",
-                     "Takes the containers of sandboxes away, as the platform does when it moves "
-                     "them:\ncalls in flight are interrupted, the next one gets a fresh container.");
+    return lifecycle(
+        argc, argv, "replace", "sandpit replace [options] ID…",
+        "Takes the containers of sandboxes away, as the platform does when it moves "
+        "them:\ncalls in flight are interrupted, the next one gets a fresh container.");
 }

@@ -57,9 +57,10 @@ static void warn(const struct project_class *class, const struct npm_sdk *sdk)
 {
     char image[PROJECT_IMAGE_MAX + 32];
     fitting_image(class, sdk->version, image, sizeof image);
-    log_warn("class %s: the image is of version %s, but @cloudflare/sandbox is %s (%s). Use the image "
-             "%s, or run: npm install @cloudflare/sandbox@%s",
-             class->name, class->version, sdk->version, sdk->where, image, class->version);
+    log_warn(
+        "class %s: the image is of version %s, but @cloudflare/sandbox is %s (%s). Use the image "
+        "%s, or run: npm install @cloudflare/sandbox@%s",
+        class->name, class->version, sdk->version, sdk->where, image, class->version);
 }
 
 int platform_versions(const struct platform_options *options, const struct project *project,
@@ -68,8 +69,8 @@ int platform_versions(const struct platform_options *options, const struct proje
     struct npm_sdk sdk = {.where = "--sdk-version", .exact = true};
     const char *given = options->sdk_version;
     if (given && (!npm_is_version(given) || strlen(given) >= sizeof sdk.version))
-        return error_set(err, EINVAL, "--sdk-version takes a version such as 0.12 or 0.7.4, not '%s'",
-                         given);
+        return error_set(err, EINVAL,
+                         "--sdk-version takes a version such as 0.12 or 0.7.4, not '%s'", given);
     if (given)
         memcpy(sdk.version, given, strlen(given) + 1);
     else if (!project->found || !npm_find_sdk(project->dir, &sdk))

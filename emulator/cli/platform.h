@@ -25,7 +25,8 @@ struct platform_options {
 
 int platform_choose(const struct platform_options *options, const struct project *project,
                     struct platform_config *to, struct error *err);
-/* Compares the image of each class with the project's SDK, and warns about the first that differs. */
+/* Compares the image of each class with the project's SDK, and warns about the first that differs.
+ */
 int platform_versions(const struct platform_options *options, const struct project *project,
                       struct object_class *classes, struct error *err);
 

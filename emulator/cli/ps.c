@@ -22,6 +22,21 @@ static const char *labels_text(const json_t *labels, struct buf *to)
     return to->size ? buf_text(to) : NULL;
 }
 
+/* "8080 (web), 9000". */
+static const char *ports_text(const json_t *ports, struct buf *to)
+{
+    size_t index;
+    json_t *one;
+    json_array_foreach(ports, index, one)
+    {
+        const char *name = member(one, "name");
+        buf_addf(to, "%s%lld%s%s%s", to->size ? ", " : "",
+                 (long long)json_integer_value(json_object_get(one, "port")), name ? " (" : "",
+                 name ? name : "", name ? ")" : "");
+    }
+    return to->size ? buf_text(to) : NULL;
+}
+
 /* The last two columns are only there when a sandbox has something for them. */
 static bool any_placed(const json_t *list)
 {
@@ -38,7 +53,7 @@ static bool any_placed(const json_t *list)
 
 static int add_sandbox(struct table *table, const json_t *one, int64_t now)
 {
-    CLEANUP_BUF struct buf labels = BUF_INIT(4096);
+    CLEANUP_BUF struct buf labels = BUF_INIT(4096), ports = BUF_INIT(4096);
     char since[48] = "", sleeps[32] = "", inflight[24], inside[64], length[32];
     int64_t at = text_time(json_object_get(one, "since"));
     if (at >= 0) {
@@ -56,6 +71,7 @@ static int add_sandbox(struct table *table, const json_t *one, int64_t now)
              (long long)json_integer_value(json_object_get(one, "processes")));
     return table_add(table, (const char *[]){member(one, "id"), member(one, "class"),
                                              member(one, "state"), since, sleeps, inflight, inside,
+                                             ports_text(json_object_get(one, "ports"), &ports),
                                              member(one, "why"),
                                              member(json_object_get(one, "location"), "colo"),
                                              labels_text(json_object_get(one, "labels"), &labels)});
@@ -63,10 +79,10 @@ static int add_sandbox(struct table *table, const json_t *one, int64_t now)
 
 static int print_sandboxes(const json_t *list, int64_t now)
 {
-    CLEANUP_TABLE struct table table = {.columns = any_placed(list) ? 10 : 8};
+    CLEANUP_TABLE struct table table = {.columns = any_placed(list) ? 11 : 9};
     int result =
         table_add(&table, (const char *[]){"ID", "CLASS", "STATE", "SINCE", "SLEEPS IN", "INFLIGHT",
-                                           "SESS/PROC", "WHY", "LOCATION", "LABELS"});
+                                           "SESS/PROC", "PORTS", "WHY", "LOCATION", "LABELS"});
     size_t index;
     json_t *one;
     json_array_foreach(list, index, one)

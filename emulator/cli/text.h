@@ -17,7 +17,7 @@ void text_duration(int64_t ms, char to[32]);
 /* A time that the emulator gave, as ISO text or as milliseconds; -1 when it is neither. */
 int64_t text_time(const json_t *value);
 
-enum { TABLE_COLUMNS_MAX = 10, TABLE_CELL = 80 };
+enum { TABLE_COLUMNS_MAX = 12, TABLE_CELL = 80 };
 
 /* Rows of at most TABLE_COLUMNS_MAX cells; printed with columns as wide as their widest cell. */
 struct table {

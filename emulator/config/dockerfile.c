@@ -2,350 +2,386 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "base/buf.h"
 #include "base/cleanup.h"
+#include "config/dockerfile_internal.h"
 
-enum { STAGES_MAX = 64, ARGS_MAX = 64, LINE_MAX_BYTES = 1 << 16, HEREDOC_WORD = 64 };
+enum { STAGES_MAX = 64, LINE_BYTES_MAX = 1 << 16, VALUE_BYTES_MAX = 1 << 16, VARIABLES_MAX = 1024 };
 
 struct stage {
     char name[128];
-    char image[DOCKERFILE_IMAGE_MAX];
-};
-
-struct arg {
-    char name[128];
-    char value[DOCKERFILE_IMAGE_MAX];
+    struct dockerfile facts;
+    json_t *args; /* ARGs of the stage, with their values */
 };
 
 struct reader {
-    const char *file;
-    const char *at;
-    const char *end;
-    int line;       /* of the text at `at` */
-    int first_line; /* of the instruction last read */
-    char escape;
-    struct stage stages[STAGES_MAX];
+    struct docker_lines lines;
+    const json_t *build_vars;
+    json_t *args; /* before the first FROM */
+    struct stage *stages[STAGES_MAX];
     size_t stage_count;
-    struct arg args[ARGS_MAX];
-    size_t arg_count;
 };
 
-/* The next physical line without its newline (and carriage return); false at the end. */
-static bool next_line(struct reader *reader, const char **line, size_t *length)
+static int fail(const struct reader *reader, struct error *err, const char *what)
 {
-    if (reader->at >= reader->end)
-        return false;
-    const char *newline = memchr(reader->at, '\n', (size_t)(reader->end - reader->at));
-    const char *stop = newline ? newline : reader->end;
-    *line = reader->at;
-    reader->at = newline ? newline + 1 : reader->end;
-    reader->line++;
-    while (stop > *line && isspace((unsigned char)stop[-1]))
-        stop--;
-    while (*line < stop && isspace((unsigned char)**line))
-        (*line)++;
-    *length = (size_t)(stop - *line);
-    return true;
+    return error_set(err, EINVAL, "%s:%d: %s", reader->lines.file, reader->lines.first_line, what);
 }
 
-/* "# escape=`" is honoured only among the directives at the very top. */
-static void read_directives(struct reader *reader)
+static struct stage *current(struct reader *reader)
 {
-    struct reader ahead = {.at = reader->at, .end = reader->end};
-    const char *line;
-    size_t length;
-    while (next_line(&ahead, &line, &length) && length > 0 && *line == '#') {
-        char key[32], value[32];
-        char copy[128];
-        snprintf(copy, sizeof copy, "%.*s", (int)(length < 120 ? length : 120), line);
-        if (sscanf(copy, "# %31[A-Za-z] = %31s", key, value) != 2)
-            return;
-        if (strcasecmp(key, "escape") == 0 && (value[0] == '`' || value[0] == '\\'))
-            reader->escape = value[0];
-    }
+    return reader->stage_count ? reader->stages[reader->stage_count - 1] : NULL;
 }
 
-/* One instruction: physical lines joined at the escape character, comments and empty lines left
- * out also in between. 1, 0 at the end, or an error for a line that is too long. */
-static int next_instruction(struct reader *reader, struct buf *to, struct error *err)
+/* Variables of the stage win over its ARGs; before the first FROM there are
+ * only ARGs. */
+static struct docker_scope scope_of(struct reader *reader)
 {
-    const char *line;
-    size_t length;
-    bool joined = false;
-    buf_clear(to);
-    while (next_line(reader, &line, &length)) {
-        if (length == 0 || *line == '#')
-            continue;
-        if (!joined)
-            reader->first_line = reader->line;
-        bool more = line[length - 1] == reader->escape;
-        if (buf_add(to, line, more ? length - 1 : length) < 0 || (more && buf_addc(to, ' ') < 0))
-            return error_set(err, EMSGSIZE, "%s:%d: the instruction is too long", reader->file,
-                             reader->first_line);
-        joined = true;
-        if (!more)
-            return 1;
-    }
-    return joined ? 1 : 0;
+    const struct stage *stage = current(reader);
+    return (struct docker_scope){.first = stage ? stage->facts.env : NULL,
+                                 .second = stage ? stage->args : reader->args,
+                                 .image_path = stage != NULL,
+                                 .escape = reader->lines.escape};
 }
 
-/* Passes over the bodies of here-documents, whose lines may look like instructions. */
-static void skip_heredocs(struct reader *reader, const char *instruction)
+static int expand(const struct reader *reader, const struct docker_scope *scope, const char *word,
+                  size_t length, struct buf *to, struct error *err)
 {
-    for (const char *at = strstr(instruction, "<<"); at; at = strstr(at, "<<")) {
-        at += 2;
-        if (*at == '<') { /* bash's here-string */
-            at++;
-            continue;
-        }
-        at += *at == '-';
-        at += *at == '"' || *at == '\'';
-        size_t word = strspn(at, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
-        if (word == 0 || word > HEREDOC_WORD || isdigit((unsigned char)*at))
-            continue;
-        const char *line;
-        size_t length;
-        while (next_line(reader, &line, &length)) {
-            if (length == word && memcmp(line, at, word) == 0)
-                break;
-        }
-    }
-}
-
-static const char *arg_value(const struct reader *reader, const char *name, size_t length)
-{
-    for (size_t i = reader->arg_count; i-- > 0;) {
-        const struct arg *arg = &reader->args[i];
-        if (strlen(arg->name) == length && memcmp(arg->name, name, length) == 0)
-            return arg->value;
-    }
-    return NULL;
-}
-
-static size_t name_length(const char *text)
-{
-    size_t length = 0;
-    while (isalnum((unsigned char)text[length]) || text[length] == '_')
-        length++;
-    return length;
-}
-
-static int expand(const struct reader *reader, const char *text, size_t size, struct buf *to,
-                  int depth);
-
-/* The inside of ${…}: NAME, NAME:-word, NAME-word, NAME:+word, NAME+word. */
-static int expand_braced(const struct reader *reader, const char *text, size_t size, struct buf *to,
-                         int depth)
-{
-    size_t length = name_length(text);
-    const char *value = arg_value(reader, text, length);
-    if (length >= size)
-        return value ? buf_adds(to, value) : 0;
-    bool colon = text[length] == ':';
-    char kind = text[length + colon];
-    const char *word = text + length + colon + 1;
-    if (length == 0 || (kind != '-' && kind != '+') || word > text + size)
-        return -EINVAL;
-    bool set = value && (!colon || *value);
-    if (kind == '-' && set)
-        return buf_adds(to, value);
-    if (kind == '+' && !set)
+    if (docker_expand(scope, word, length, to) == 0)
         return 0;
-    return expand(reader, word, (size_t)(text + size - word), to, depth + 1);
+    return error_set(err, EINVAL, "%s:%d: cannot read '%.*s'", reader->lines.file,
+                     reader->lines.first_line, (int)(length < 200 ? length : 200), word);
 }
 
-/* The offset of the brace that closes ${ opened before `at`, or size. */
-static size_t closing_brace(const char *text, size_t size, size_t at)
+/* What is not UTF-8 has no place in a variable. */
+static int set_variable(const struct reader *reader, json_t *variables, const char *name,
+                        size_t length, const struct buf *value, struct error *err)
 {
-    for (int open = 1; at < size; at++) {
-        open += text[at] == '{' ? 1 : text[at] == '}' ? -1 : 0;
-        if (open == 0)
-            break;
-    }
-    return at;
-}
-
-/* Puts variables in and takes quotes off. -EINVAL for a form that is not known. */
-static int expand(const struct reader *reader, const char *text, size_t size, struct buf *to,
-                  int depth)
-{
-    int result = depth > 8 ? -EINVAL : 0;
-    for (size_t at = 0; at < size && result == 0;) {
-        char c = text[at];
-        if (c == reader->escape && at + 1 < size) {
-            result = buf_addc(to, text[at + 1]);
-            at += 2;
-        } else if (c == '"' || c == '\'') {
-            at++;
-        } else if (c == '$' && at + 1 < size && text[at + 1] == '{') {
-            size_t close = closing_brace(text, size, at + 2);
-            if (close >= size)
-                return -EINVAL;
-            result = expand_braced(reader, text + at + 2, close - at - 2, to, depth);
-            at = close + 1;
-        } else if (c == '$' && at + 1 < size && name_length(text + at + 1) > 0) {
-            size_t length = name_length(text + at + 1);
-            const char *value = arg_value(reader, text + at + 1, length);
-            result = value ? buf_adds(to, value) : 0;
-            at += 1 + length;
-        } else {
-            result = buf_addc(to, c);
-            at++;
-        }
-    }
-    return result;
-}
-
-/* The next word of an instruction, which ends at white space outside quotes and braces. */
-static bool next_word(const char **at, const char **word, size_t *length)
-{
-    while (isspace((unsigned char)**at))
-        (*at)++;
-    *word = *at;
-    char quote = '\0';
-    int braces = 0;
-    for (; **at && (quote || braces > 0 || !isspace((unsigned char)**at)); (*at)++) {
-        if (quote)
-            quote = **at == quote ? '\0' : quote;
-        else if (**at == '"' || **at == '\'')
-            quote = **at;
-        else if (**at == '{' || (**at == '}' && braces > 0))
-            braces += **at == '{' ? 1 : -1;
-    }
-    *length = (size_t)(*at - *word);
-    return *length > 0;
-}
-
-static int expand_to(const struct reader *reader, const char *word, size_t length, char *to,
-                     size_t room, struct error *err)
-{
-    CLEANUP_BUF struct buf text = BUF_INIT(room - 1);
-    int result = expand(reader, word, length, &text, 0);
-    if (result < 0)
-        return error_set(err, EINVAL, "%s:%d: cannot read '%.*s'", reader->file, reader->first_line,
-                         (int)(length < 200 ? length : 200), word);
-    snprintf(to, room, "%s", buf_text(&text));
+    CLEANUP_FREE char *key = strndup(name, length);
+    if (json_object_size(variables) >= VARIABLES_MAX)
+        return fail(reader, err, "there are too many variables");
+    if (!key || json_object_set_new(variables, key, json_stringn(buf_text(value), value->size)) < 0)
+        return fail(reader, err, "a variable is not UTF-8");
     return 0;
 }
 
-/* ARG before the first FROM: NAME or NAME=default, several on a line. */
+/* ARG NAME or NAME=default, several on a line. A value that the build gives
+ * wins; one without a default inherits that of the ARG before the first FROM.
+ */
 static int read_arg(struct reader *reader, const char *rest, struct error *err)
+{
+    struct stage *stage = current(reader);
+    const char *word;
+    size_t length;
+    while (docker_word(&rest, &word, &length)) {
+        size_t name = docker_name(word);
+        if (name == 0 || name >= sizeof stage->name)
+            continue;
+        CLEANUP_FREE char *key = strndup(word, name);
+        const char *given =
+            key ? json_string_value(json_object_get(reader->build_vars, key)) : NULL;
+        CLEANUP_BUF struct buf value = BUF_INIT(VALUE_BYTES_MAX);
+        struct docker_scope scope = scope_of(reader);
+        if (!given && word[name] != '=' && stage && key)
+            given = json_string_value(json_object_get(reader->args, key));
+        if (!given && word[name] != '=')
+            continue; /* it is empty */
+        int result = given
+                         ? buf_adds(&value, given)
+                         : expand(reader, &scope, word + name + 1, length - name - 1, &value, err);
+        if (result == 0)
+            result =
+                set_variable(reader, stage ? stage->args : reader->args, word, name, &value, err);
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
+/* ENV NAME=value …, or the older ENV NAME the rest of the line. */
+static int read_env(struct reader *reader, const char *rest, struct error *err)
+{
+    struct stage *stage = current(reader);
+    struct docker_scope scope = scope_of(reader);
+    /* A line sees the values from before it. */
+    CLEANUP_JSON json_t *before = json_copy(stage->facts.env);
+    const char *word;
+    size_t length;
+    bool first = true;
+    scope.first = before;
+    while (docker_word(&rest, &word, &length)) {
+        const char *equals = memchr(word, '=', length);
+        CLEANUP_BUF struct buf value = BUF_INIT(VALUE_BYTES_MAX);
+        size_t name = equals ? (size_t)(equals - word) : length;
+        const char *from = equals ? equals + 1 : rest;
+        if (!equals && !first)
+            return fail(reader, err, "ENV takes NAME=value");
+        while (!equals && isspace((unsigned char)*from))
+            from++;
+        size_t size = equals ? length - name - 1 : strlen(from);
+        if (name == 0 || (!equals && size == 0))
+            return fail(reader, err, "ENV takes NAME=value");
+        int result = expand(reader, &scope, from, size, &value, err);
+        if (result == 0)
+            result = set_variable(reader, stage->facts.env, word, name, &value, err);
+        if (result < 0 || !equals)
+            return result;
+        first = false;
+    }
+    return 0;
+}
+
+/* EXPOSE. */
+
+static void note(struct reader *reader, enum dockerfile_problem problem, const char *text)
+{
+    struct dockerfile *facts = &current(reader)->facts;
+    if (facts->note_count == DOCKERFILE_NOTES_MAX)
+        return;
+    struct dockerfile_note *to = &facts->notes[facts->note_count++];
+    *to = (struct dockerfile_note){.problem = problem, .line = reader->lines.first_line};
+    snprintf(to->text, sizeof to->text, "%.*s", (int)sizeof to->text - 1, text);
+}
+
+static const char *parse_port(const char *text, uint16_t *port)
+{
+    char *end;
+    if (!isdigit((unsigned char)*text))
+        return NULL;
+    unsigned long number = strtoul(text, &end, 10);
+    if (number < 1 || number > 65535)
+        return NULL;
+    *port = (uint16_t)number;
+    return end;
+}
+
+/* "80", "80/tcp", "8000-8010/udp". */
+static bool parse_ports(const char *text, struct dockerfile_ports *to)
+{
+    const char *end = parse_port(text, &to->first);
+    to->last = to->first;
+    if (end && *end == '-')
+        end = parse_port(end + 1, &to->last);
+    if (!end || to->last < to->first)
+        return false;
+    to->tcp = !*end || strcasecmp(end, "/tcp") == 0;
+    return to->tcp || strcasecmp(end, "/udp") == 0 || strcasecmp(end, "/sctp") == 0;
+}
+
+static void add_ports(struct reader *reader, const char *text)
+{
+    struct dockerfile *facts = &current(reader)->facts;
+    struct dockerfile_ports ports = {.line = reader->lines.first_line};
+    if (!parse_ports(text, &ports))
+        note(reader, DOCKERFILE_NO_PORT, text);
+    else if (facts->port_count < DOCKERFILE_PORTS_MAX)
+        facts->ports[facts->port_count++] = ports;
+}
+
+/* A variable may hold several ports. Docker knows no comment behind an
+ * instruction and takes it for ports; what stands before it is meant. */
+static int read_expose(struct reader *reader, const char *rest, struct error *err)
+{
+    struct docker_scope scope = scope_of(reader);
+    const char *word;
+    size_t length;
+    current(reader)->facts.expose_line = reader->lines.first_line;
+    while (docker_word(&rest, &word, &length)) {
+        if (*word == '#') {
+            note(reader, DOCKERFILE_COMMENT, word);
+            return 0;
+        }
+        CLEANUP_BUF struct buf value = BUF_INIT(VALUE_BYTES_MAX);
+        int result = expand(reader, &scope, word, length, &value, err);
+        if (result < 0)
+            return result;
+        const char *at = buf_text(&value);
+        const char *part;
+        size_t size;
+        if (!*at)
+            note(reader, DOCKERFILE_NO_PORT, word);
+        while (docker_word(&at, &part, &size)) {
+            char text[64];
+            snprintf(text, sizeof text, "%.*s", (int)(size < 63 ? size : 63), part);
+            add_ports(reader, text);
+        }
+    }
+    return 0;
+}
+
+/* FROM. */
+
+static void stage_free(struct stage *stage)
+{
+    dockerfile_free(&stage->facts);
+    json_decref(stage->args);
+    free(stage);
+}
+
+/* What an earlier stage is, the new one is too; problems are told once. */
+static int inherit(struct reader *reader, struct stage *stage)
+{
+    const struct stage *parent = NULL;
+    for (size_t i = reader->stage_count; i-- > 0 && !parent;) {
+        const struct stage *earlier = reader->stages[i];
+        if (earlier->name[0] && strcasecmp(earlier->name, stage->facts.image) == 0)
+            parent = earlier;
+    }
+    if (parent) {
+        stage->facts = parent->facts;
+        stage->facts.env = json_copy(parent->facts.env);
+    } else {
+        stage->facts.env = json_object();
+        stage->facts.from_line = reader->lines.first_line;
+    }
+    stage->args = json_object();
+    return stage->facts.env && stage->args ? 0 : -ENOMEM;
+}
+
+/* The rest of FROM behind the image: nothing, or AS and a name. */
+static int read_name(struct reader *reader, const char *rest, struct stage *stage,
+                     struct error *err)
 {
     const char *word;
     size_t length;
-    while (next_word(&rest, &word, &length)) {
-        size_t name = name_length(word);
-        if (name == 0 || name >= sizeof reader->args[0].name || word[name] != '=')
-            continue; /* without a default it is empty unless a build gives a value */
-        if (reader->arg_count == ARGS_MAX)
-            return error_set(err, E2BIG, "%s:%d: more than %d ARGs before FROM", reader->file,
-                             reader->first_line, ARGS_MAX);
-        struct arg *arg = &reader->args[reader->arg_count];
-        int result = expand_to(reader, word + name + 1, length - name - 1, arg->value,
-                               sizeof arg->value, err);
-        if (result < 0)
-            return result;
-        snprintf(arg->name, sizeof arg->name, "%.*s", (int)name, word);
-        reader->arg_count++;
-    }
+    if (!docker_word(&rest, &word, &length))
+        return 0;
+    if (length != 2 || strncasecmp(word, "AS", 2) != 0 || !docker_word(&rest, &word, &length) ||
+        length >= sizeof stage->name)
+        return fail(reader, err, "FROM takes an image and perhaps AS and a name");
+    snprintf(stage->name, sizeof stage->name, "%.*s", (int)length, word);
     return 0;
 }
 
-static int from_error(const struct reader *reader, struct error *err, const char *what)
+static int fill_stage(struct reader *reader, const char *rest, struct stage *stage,
+                      struct error *err)
 {
-    return error_set(err, EINVAL, "%s:%d: FROM %s", reader->file, reader->first_line, what);
-}
-
-/* FROM [--platform=…] image [AS name]. An image that names an earlier stage is that stage's. */
-static int read_from(struct reader *reader, const char *rest, struct error *err)
-{
-    if (reader->stage_count == STAGES_MAX)
-        return error_set(err, E2BIG, "%s: more than %d stages", reader->file, STAGES_MAX);
-    struct stage *stage = &reader->stages[reader->stage_count];
     const char *word;
     size_t length;
     bool found;
-    while ((found = next_word(&rest, &word, &length)) && length > 2 && memcmp(word, "--", 2) == 0)
+    while ((found = docker_word(&rest, &word, &length)) && length > 2 && memcmp(word, "--", 2) == 0)
         ;
     if (!found)
-        return from_error(reader, err, "needs an image");
-    int result = expand_to(reader, word, length, stage->image, sizeof stage->image, err);
+        return fail(reader, err, "FROM needs an image");
+    struct docker_scope scope = {.second = reader->args, .escape = reader->lines.escape};
+    CLEANUP_BUF struct buf image = BUF_INIT(sizeof stage->facts.image - 1);
+    int result = expand(reader, &scope, word, length, &image, err);
     if (result < 0)
         return result;
-    if (stage->image[0] == '\0')
-        return from_error(reader, err, "has an empty image: an ARG it uses has no default");
-    if (next_word(&rest, &word, &length)) {
-        if (length != 2 || strncasecmp(word, "AS", 2) != 0 || !next_word(&rest, &word, &length) ||
-            length >= sizeof stage->name)
-            return from_error(reader, err, "takes an image and perhaps AS and a name");
-        snprintf(stage->name, sizeof stage->name, "%.*s", (int)length, word);
-    } else {
-        stage->name[0] = '\0';
-    }
-    for (size_t i = reader->stage_count; i-- > 0;) {
-        const struct stage *earlier = &reader->stages[i];
-        if (earlier->name[0] && strcasecmp(earlier->name, stage->image) == 0) {
-            memcpy(stage->image, earlier->image, sizeof stage->image);
-            break;
-        }
-    }
-    reader->stage_count++;
+    snprintf(stage->facts.image, sizeof stage->facts.image, "%s", buf_text(&image));
+    if (stage->facts.image[0] == '\0')
+        return fail(reader, err, "FROM has an empty image: an ARG it uses has no default");
+    result = read_name(reader, rest, stage, err);
+    if (result == 0 && inherit(reader, stage) < 0)
+        return error_set(err, ENOMEM, "%s: out of memory", reader->lines.file);
+    return result;
+}
+
+/* FROM [--platform=…] image [AS name]. An image that names an earlier stage is
+ * that stage's. */
+static int read_from(struct reader *reader, const char *rest, struct error *err)
+{
+    if (reader->stage_count == STAGES_MAX)
+        return error_set(err, E2BIG, "%s: more than %d stages", reader->lines.file, STAGES_MAX);
+    struct stage *stage = calloc(1, sizeof *stage);
+    if (!stage)
+        return error_set(err, ENOMEM, "%s: out of memory", reader->lines.file);
+    int result = fill_stage(reader, rest, stage, err);
+    if (result < 0)
+        stage_free(stage);
+    else
+        reader->stages[reader->stage_count++] = stage;
+    return result;
+}
+
+/* Who installs Python says its name. */
+static int read_run(struct reader *reader, const char *rest, struct error *err)
+{
+    if (strstr(rest, "python"))
+        current(reader)->facts.python = true;
+    docker_skip_heredocs(&reader->lines, rest);
     return 0;
 }
 
-static bool keyword_is(const char *word, size_t length, const char *keyword)
+static int read_copy(struct reader *reader, const char *rest, struct error *err)
 {
-    return strlen(keyword) == length && strncasecmp(word, keyword, length) == 0;
+    docker_skip_heredocs(&reader->lines, rest);
+    return 0;
 }
+
+static const struct {
+    const char *keyword;
+    bool anywhere; /* also before the first FROM */
+    int (*read)(struct reader *reader, const char *rest, struct error *err);
+} instructions[] = {
+    {"FROM", true, read_from},      {"ARG", true, read_arg},    {"ENV", false, read_env},
+    {"RUN", false, read_run},       {"COPY", false, read_copy}, {"ADD", false, read_copy},
+    {"EXPOSE", false, read_expose},
+};
 
 static int read_instruction(struct reader *reader, const char *text, struct error *err)
 {
     const char *rest = text;
     const char *word;
     size_t length;
-    if (!next_word(&rest, &word, &length))
+    if (!docker_word(&rest, &word, &length))
         return 0;
-    if (keyword_is(word, length, "FROM"))
-        return read_from(reader, rest, err);
-    if (keyword_is(word, length, "ARG") && reader->stage_count == 0)
-        return read_arg(reader, rest, err);
-    if (keyword_is(word, length, "RUN") || keyword_is(word, length, "COPY") ||
-        keyword_is(word, length, "ADD"))
-        skip_heredocs(reader, rest);
+    for (size_t i = 0; i < sizeof instructions / sizeof *instructions; i++) {
+        const char *keyword = instructions[i].keyword;
+        if (strlen(keyword) == length && strncasecmp(word, keyword, length) == 0 &&
+            (instructions[i].anywhere || reader->stage_count > 0))
+            return instructions[i].read(reader, rest, err);
+    }
     return 0;
 }
 
-int dockerfile_base(const char *text, size_t size, const char *file,
-                    char image[DOCKERFILE_IMAGE_MAX], struct error *err)
+static int read_all(struct reader *reader, struct error *err)
 {
-    CLEANUP_FREE struct reader *reader = calloc(1, sizeof *reader);
-    if (!reader)
-        return error_set(err, ENOMEM, "%s: out of memory", file);
-    if (size >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) {
-        text += 3;
-        size -= 3;
-    }
-    reader->file = file;
-    reader->at = text;
-    reader->end = text + size;
-    reader->escape = '\\';
-    read_directives(reader);
-    CLEANUP_BUF struct buf line = BUF_INIT(LINE_MAX_BYTES);
+    CLEANUP_BUF struct buf line = BUF_INIT(LINE_BYTES_MAX);
     int result;
-    while ((result = next_instruction(reader, &line, err)) > 0) {
+    while ((result = docker_next(&reader->lines, &line, err)) > 0) {
         result = read_instruction(reader, buf_text(&line), err);
         if (result < 0)
             return result;
     }
-    if (result < 0)
-        return result;
-    if (reader->stage_count == 0)
-        return error_set(err, EINVAL, "%s: there is no FROM", file);
-    memcpy(image, reader->stages[reader->stage_count - 1].image, DOCKERFILE_IMAGE_MAX);
-    return 0;
+    if (result == 0 && reader->stage_count == 0)
+        return error_set(err, EINVAL, "%s: there is no FROM", reader->lines.file);
+    return result;
+}
+
+int dockerfile_read(const char *text, size_t size, const char *file, const json_t *build_vars,
+                    struct dockerfile *to, struct error *err)
+{
+    struct reader reader = {.build_vars = build_vars, .args = json_object()};
+    *to = (struct dockerfile){.env = NULL};
+    docker_lines_begin(&reader.lines, text, size, file);
+    int result =
+        reader.args ? read_all(&reader, err) : error_set(err, ENOMEM, "%s: out of memory", file);
+    if (result == 0) {
+        *to = current(&reader)->facts;
+        json_incref(to->env);
+    }
+    for (size_t i = 0; i < reader.stage_count; i++)
+        stage_free(reader.stages[i]);
+    json_decref(reader.args);
+    return result;
+}
+
+void dockerfile_free(struct dockerfile *dockerfile)
+{
+    json_decref(dockerfile->env);
+    dockerfile->env = NULL;
+}
+
+bool dockerfile_exposes(const struct dockerfile *dockerfile, int port)
+{
+    for (size_t i = 0; i < dockerfile->port_count; i++) {
+        const struct dockerfile_ports *ports = &dockerfile->ports[i];
+        if (ports->tcp && port >= ports->first && port <= ports->last)
+            return true;
+    }
+    return false;
 }

@@ -56,7 +56,8 @@ struct image_facts image_facts(const char *reference)
     struct image_facts facts = {.version = "", .python = true};
     size_t name_length, tag_length;
     const char *tag = find_tag(reference, &name_length, &tag_length);
-    if (!tag || !is_sandbox(reference, name_length))
+    facts.sandbox = is_sandbox(reference, name_length);
+    if (!tag || !facts.sandbox)
         return facts;
     size_t length = version_length(tag, tag_length);
     if (length == 0 || length >= sizeof facts.version)

@@ -6,6 +6,7 @@
 
 struct image_facts {
     char version[32]; /* "0.6.3" of the tag; "" when unknown */
+    bool sandbox;     /* it is one of cloudflare/sandbox */
     bool python;      /* tags up to 0.5 have Python; from 0.6 on only those with -python */
 };
 

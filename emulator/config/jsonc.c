@@ -18,21 +18,8 @@ static void skip_mark(const char **text, size_t *size)
     }
 }
 
-static struct jsonc_place place_of(const char *text, size_t offset)
-{
-    struct jsonc_place place = {1, 1};
-    for (size_t i = 0; i < offset; i++) {
-        if (text[i] == '\n') {
-            place.line++;
-            place.column = 1;
-        } else if (((unsigned char)text[i] & 0xC0) != 0x80) {
-            place.column++; /* a UTF-8 sequence is one column, as jansson counts */
-        }
-    }
-    return place;
-}
-
-/* The offset after the string that starts at `at`, or size when it does not end. */
+/* The offset after the string that starts at `at`, or size when it does not
+ * end. */
 static size_t string_end(const char *text, size_t size, size_t at)
 {
     for (at++; at < size && text[at] != '"'; at++) {
@@ -42,8 +29,8 @@ static size_t string_end(const char *text, size_t size, size_t at)
     return at < size ? at + 1 : size;
 }
 
-/* The offset after the comment at `at`; `at` itself when there is none; size + 1 when it does not
- * end. */
+/* The offset after the comment at `at`; `at` itself when there is none; size +
+ * 1 when it does not end. */
 static size_t comment_end(const char *text, size_t size, size_t at)
 {
     if (at + 1 >= size || text[at] != '/')
@@ -71,8 +58,9 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* Blanks comments, then commas that only white space parts from a closing bracket. A comma directly
- * after an opening bracket or another comma stays, for jansson to refuse. */
+/* Blanks comments, then commas that only white space parts from a closing
+ * bracket. A comma directly after an opening bracket or another comma stays,
+ * for jansson to refuse. */
 static int blank_extras(char *text, size_t size, const char *file, struct error *err)
 {
     size_t comma = size; /* the last one, while nothing but space and comments followed it */
@@ -81,7 +69,7 @@ static int blank_extras(char *text, size_t size, const char *file, struct error 
     for (size_t at = 0; at < size;) {
         size_t after = comment_end(text, size, at);
         if (after > size) {
-            struct jsonc_place place = place_of(text, at);
+            struct place place = place_at(text, at);
             return error_set(err, EINVAL, "%s:%d:%d: the comment does not end", file, place.line,
                              place.column);
         }
@@ -146,7 +134,8 @@ static char walk_peek(struct walk *walk)
     return '\0';
 }
 
-/* Passes over one value. Brackets are counted; strings are the only place where they may hide. */
+/* Passes over one value. Brackets are counted; strings are the only place where
+ * they may hide. */
 static void walk_value(struct walk *walk)
 {
     int depth = 0;
@@ -169,8 +158,9 @@ static bool walk_name_is(const struct walk *walk, size_t end, const char *name)
     return length == strlen(name) && memcmp(walk->text + walk->at + 1, name, length) == 0;
 }
 
-/* From an opening bracket to the value of the step; false when it is not there. */
-static bool walk_step(struct walk *walk, const struct jsonc_step *step)
+/* From an opening bracket to the value of the step; false when it is not there.
+ */
+static bool walk_step(struct walk *walk, const struct place_step *step)
 {
     if (walk_peek(walk) != (step->name ? '{' : '['))
         return false;
@@ -197,15 +187,15 @@ static bool walk_step(struct walk *walk, const struct jsonc_step *step)
     return found < walk->size;
 }
 
-struct jsonc_place jsonc_locate(const char *text, size_t size, const struct jsonc_step *path,
-                                size_t steps)
+struct place jsonc_locate(const char *text, size_t size, const struct place_step *path,
+                          size_t steps)
 {
     skip_mark(&text, &size);
     struct walk walk = {.text = text, .size = size};
     walk_peek(&walk);
     for (size_t i = 0; i < steps; i++) {
         if (!walk_step(&walk, &path[i]))
-            return (struct jsonc_place){0, 0};
+            return (struct place){0, 0};
     }
-    return place_of(text, walk.at);
+    return place_at(text, walk.at);
 }

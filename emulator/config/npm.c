@@ -33,43 +33,46 @@ static const char *text_of(const json_t *object, const char *first, const char *
     return json_string_value(json_object_get(json_object_get(object, first), second));
 }
 
-static const char *installed(const json_t *package)
+static const char *installed(const json_t *json, const char *package)
 {
-    return json_string_value(json_object_get(package, "version"));
+    return json_string_value(json_object_get(json, "version"));
 }
 
 /* Version 2 and 3 of the format, then version 1. */
-static const char *locked(const json_t *lock)
+static const char *locked(const json_t *lock, const char *package)
 {
-    const json_t *packages = json_object_get(lock, "packages");
-    const char *version = text_of(packages, "node_modules/" PACKAGE, "version");
-    return version ? version : text_of(json_object_get(lock, "dependencies"), PACKAGE, "version");
+    char name[96];
+    snprintf(name, sizeof name, "node_modules/%s", package);
+    const char *version = text_of(json_object_get(lock, "packages"), name, "version");
+    return version ? version : text_of(json_object_get(lock, "dependencies"), package, "version");
 }
 
-static const char *wanted(const json_t *package)
+static const char *wanted(const json_t *json, const char *package)
 {
-    const char *range = text_of(package, "dependencies", PACKAGE);
-    return range ? range : text_of(package, "devDependencies", PACKAGE);
+    const char *range = text_of(json, "dependencies", package);
+    return range ? range : text_of(json, "devDependencies", package);
 }
 
 static const struct source {
-    const char *file;
-    const char *(*version)(const json_t *json);
+    const char *before, *after; /* the package stands in between, when there is something after */
+    const char *(*version)(const json_t *json, const char *package);
 } sources[] = {
-    {"node_modules/" PACKAGE "/package.json", installed},
-    {"package-lock.json", locked},
-    {"package.json", wanted},
+    {"node_modules/", "/package.json", installed},
+    {"package-lock.json", NULL, locked},
+    {"package.json", NULL, wanted},
 };
 
 bool npm_is_version(const char *text)
 {
     int parts = 0;
-    while (isdigit((unsigned char)*text)) {
+    for (;; text++) {
+        size_t digits = strspn(text, "0123456789");
+        if (digits == 0)
+            return false;
         parts++;
-        text += strspn(text, "0123456789");
+        text += digits;
         if (*text != '.')
             break;
-        text++;
     }
     return *text == '\0' && (parts == 2 || parts == 3);
 }
@@ -85,17 +88,26 @@ static bool take(const char *text, struct npm_sdk *sdk)
     return true;
 }
 
-bool npm_find_sdk(const char *project_dir, struct npm_sdk *sdk)
+bool npm_find(const char *project_dir, const char *package, struct npm_sdk *to)
 {
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
-        CLEANUP_JSON json_t *json = read_json(project_dir, sources[i].file);
-        const char *version = json ? sources[i].version(json) : NULL;
-        if (!version || !take(version, sdk))
+        const struct source *source = &sources[i];
+        char file[sizeof to->where];
+        snprintf(file, sizeof file, "%s%s%s", source->before, source->after ? package : "",
+                 source->after ? source->after : "");
+        CLEANUP_JSON json_t *json = read_json(project_dir, file);
+        const char *version = json ? source->version(json, package) : NULL;
+        if (!version || !take(version, to))
             continue;
-        sdk->where = sources[i].file;
+        memcpy(to->where, file, sizeof file);
         return true;
     }
     return false;
+}
+
+bool npm_find_sdk(const char *project_dir, struct npm_sdk *sdk)
+{
+    return npm_find(project_dir, PACKAGE, sdk);
 }
 
 /* The numbers of a version; -1 where it has no part. */
@@ -120,4 +132,16 @@ bool npm_fits(const struct npm_sdk *sdk, const char *image_version)
             return false;
     }
     return true;
+}
+
+bool npm_before(const char *version, const char *other)
+{
+    long own[3], theirs[3];
+    parts_of(version, own);
+    parts_of(other, theirs);
+    for (int i = 0; i < 3; i++) {
+        if (own[i] != theirs[i])
+            return own[i] < theirs[i];
+    }
+    return false;
 }

@@ -1,5 +1,5 @@
-/* The project: what the emulator needs of wrangler.json, wrangler.jsonc and the Dockerfiles they
- * name. */
+/* The project: what the emulator needs of wrangler.json, wrangler.jsonc or
+ * wrangler.toml, and of the Dockerfiles they name. */
 #ifndef SANDPIT_CONFIG_WRANGLER_H
 #define SANDPIT_CONFIG_WRANGLER_H
 
@@ -9,7 +9,9 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "config/dockerfile.h"
 #include "config/instance_type.h"
+#include "config/source.h"
 
 enum { PROJECT_CLASSES_MAX = 64, PROJECT_IMAGE_MAX = 512 };
 
@@ -17,11 +19,13 @@ enum { PROJECT_CLASSES_MAX = 64, PROJECT_IMAGE_MAX = 512 };
 struct project_class {
     char name[64];                 /* class_name */
     char image[PROJECT_IMAGE_MAX]; /* as written; "" for the built-in class */
-    char from[PROJECT_IMAGE_MAX];  /* the reference that decides: image, or its Dockerfile's FROM */
+    char from[PROJECT_IMAGE_MAX];  /* the reference that decides: image, or its
+                                      Dockerfile's FROM */
     char *dockerfile;              /* path, or NULL when image is a reference */
+    struct dockerfile facts;       /* of the Dockerfile; empty without one */
     char version[32];              /* of the tag; "" = the default */
     bool python;
-    char network[16]; /* the word for it in "sandpit", or "" */
+    char network[16];       /* the word for it in "sandpit", or "" */
     char instance_type[32]; /* "" when not given or not a word */
     bool sized;             /* it was given, as a word or as an object */
     struct instance_size size;
@@ -30,8 +34,11 @@ struct project_class {
 
 struct project {
     bool found;                    /* a configuration file was read */
-    char dir[PATH_MAX];            /* absolute; relative paths of the configuration start here */
+    char dir[PATH_MAX];            /* absolute; relative paths of the configuration start
+                                      here */
     char file[PATH_MAX];           /* absolute; "" when none was found */
+    struct source source;          /* of the file */
+    char environment[64];          /* of --env, or "" */
     char name[128];                /* the directory's name when the file has none */
     char main[PATH_MAX];           /* as written; "" when not given */
     struct project_class *classes; /* at least one; without containers[] the built-in "Sandbox" */
@@ -43,12 +50,22 @@ struct project {
 
 #define CLEANUP_PROJECT __attribute__((cleanup(project_free)))
 
-/* Reads the configuration of `dir`: wrangler.json before wrangler.jsonc, as wrangler itself does.
- * A config_file (relative to the current directory) is read instead, and its directory is the
- * project's; NULL = look. Errors name file, line and column. The struct may be uninitialised; it
- * must be freed also after an error. */
+/* Reads the configuration of `dir`: wrangler.json before wrangler.jsonc before
+ * wrangler.toml, as wrangler itself does. A config_file (relative to the
+ * current directory) is read instead, and its directory is the project's; NULL
+ * = look. Errors name file, line and column. The struct may be uninitialised;
+ * it must be freed also after an error. */
 int project_load(const char *dir, const char *config_file, struct project *project,
                  struct error *err);
+/* The same for one of the environments below "env"; NULL or "" = the top level.
+ */
+int project_load_environment(const char *dir, const char *config_file, const char *environment,
+                             struct project *project, struct error *err);
 void project_free(struct project *project);
+
+/* A section by its key, of the environment or, where wrangler inherits it, of
+ * the top level; NULL when there is none. *where tells the way to it, or to
+ * where it would stand; may be NULL. */
+json_t *project_section(const struct project *project, const char *key, struct where *where);
 
 #endif

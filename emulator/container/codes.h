@@ -65,6 +65,8 @@
          "Unexpose it first, or use what is exposed")                                              \
     CODE(PORT_NOT_EXPOSED, 404, "PortNotExposedError", 404, "PORT_NOT_EXPOSED",                    \
          "Expose it first")                                                                        \
+    CODE(CUSTOM_DOMAIN_REQUIRED, 400, "CustomDomainRequiredError", 400, "CUSTOM_DOMAIN_REQUIRED",  \
+         "Pass a domain of your own as hostname; here it is found by the Host header")             \
     CODE(SERVICE_NOT_RESPONDING, 502, "ServiceNotRespondingError", 502, "SERVICE_NOT_RESPONDING",  \
          "Start the server first, and wait for it with waitForPort")                               \
     CODE(SECURITY_VALIDATION_FAILED, 500, "SandboxError", 500, NULL, NULL)                         \

@@ -199,6 +199,8 @@ static int prepare(struct container *container, const struct container_spec *spe
     if (result == 0)
         result = environment_set(&container->env, "SANDBOX_VERSION", container->version);
     if (result == 0)
+        result = environment_add_image(&container->env, spec->image_env);
+    if (result == 0)
         result = environment_add_json(&container->env, spec->env, true);
     return result;
 }
@@ -343,8 +345,6 @@ json_t *container_describe(const struct container *container)
     json_t *ids = sessions_ids(container);
     processes -= (json_int_t)(json_array_size(ids) + interpreter_processes(container));
     /* Those of a session are its shell's children, which the runtime does not tell of. */
-    for (const struct process *one = container->processes; one; one = one->next)
-        processes += !process_is_over(one) && one->proc.pid == 0;
     processes += (json_int_t)processes_in_sessions(container);
     return json_pack("{s:o,s:I}", "sessions", ids, "processes", processes > 0 ? processes : 0);
 }

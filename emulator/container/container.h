@@ -19,7 +19,8 @@ struct written;
 struct container_spec {
     const char *hostname;
     const char *version; /* SANDBOX_VERSION, answered by /api/version */
-    const json_t *env;   /* the class's and setEnvVars' variables for every process; or NULL */
+    const json_t *image_env; /* ENV of the image, where ${PATH} is the driver's; or NULL */
+    const json_t *env;       /* of setEnvVars, for every process; or NULL */
     bool python;
     uint64_t upper_bytes;
     enum instance_network network;
@@ -78,6 +79,8 @@ void container_call(struct container *container, const struct op *op, struct cal
 bool container_needs_no_session(const struct op *op, const json_t *args);
 /* {port}: the answer has a socket that is connected to it. No route leads here. */
 extern const struct op container_connect;
+/* The same, which never makes an object start its container. */
+extern const struct op container_connect_running;
 /* Whether the port is in the registry that older SDKs fill. */
 bool container_has_port(const struct container *container, int port);
 

@@ -6,6 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
+#include "base/cleanup.h"
+
+enum { VALUE_MAX = 1 << 17 };
+
 void environment_free(struct environment *env)
 {
     for (size_t i = 0; i < env->count; i++)
@@ -105,6 +110,39 @@ int environment_add_json(struct environment *env, const json_t *object, bool uns
             continue;
         int result = environment_set(env, name, text);
         if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
+/* The text with `path` in the place of each ${PATH}. */
+static int put_path_in(const char *path, const char *text, struct buf *to)
+{
+    static const char mark[] = "${PATH}";
+    for (const char *at; (at = strstr(text, mark)); text = at + strlen(mark)) {
+        buf_add(to, text, (size_t)(at - text));
+        buf_adds(to, path);
+    }
+    return buf_adds(to, text);
+}
+
+int environment_add_image(struct environment *env, const json_t *object)
+{
+    const char *name;
+    json_t *value;
+    const char *before = environment_get(env, "PATH");
+    CLEANUP_FREE char *path = strdup(before ? before : "");
+    if (!path)
+        return -ENOMEM;
+    json_object_foreach((json_t *)object, name, value)
+    {
+        CLEANUP_BUF struct buf text = BUF_INIT(VALUE_MAX);
+        int result = json_is_string(value) && can_carry(name)
+                         ? put_path_in(path, json_string_value(value), &text)
+                         : -EINVAL;
+        if (result == 0)
+            result = environment_set(env, name, buf_text(&text));
+        if (result == -ENOMEM)
             return result;
     }
     return 0;

@@ -20,6 +20,8 @@ int environment_add_list(struct environment *env, const char *const *list);
 /* Adds the strings of an object. Nulls remove the name when `unset`, else they are skipped, as are
  * other values and names that no environment can carry. */
 int environment_add_json(struct environment *env, const json_t *object, bool unset);
+/* Adds what an image sets; ${PATH} in a value is the PATH from before. */
+int environment_add_image(struct environment *env, const json_t *object);
 /* Letters, digits and underscores, not starting with a digit: what `export` takes. */
 bool environment_name_ok(const char *name);
 

@@ -1,8 +1,10 @@
 #include "container/files.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "container/errnos.h"
@@ -168,4 +170,18 @@ void file_refuse(struct job *job, const char *why)
     job_error(job, CODE_FILESYSTEM_ERROR, NULL,
               json_pack("{s:s,s:s}", "path", file->path, "stderr", why),
               "Session '%s' cannot be used: %s", file->session_id, why);
+}
+
+int file_write(int fd, const char *bytes, size_t size)
+{
+    while (size > 0) {
+        ssize_t put = write(fd, bytes, size);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return -errno;
+        bytes += put;
+        size -= (size_t)put;
+    }
+    return 0;
 }

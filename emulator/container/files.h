@@ -33,6 +33,9 @@ void file_failed(struct file_job *file, const char *operation, const char *what,
 /* FILESYSTEM_ERROR with the same context and a text of our own. */
 void file_wrong(struct file_job *file, const char *operation, const char *what, const char *why);
 
+/* All of it: 0 or a negative errno. */
+int file_write(int fd, const char *bytes, size_t size);
+
 /* NULL, or why this is not a path. */
 const char *path_problem(const char *path, size_t size);
 

@@ -45,7 +45,7 @@ struct container {
     json_t *exposed; /* ports of older SDKs: [{port, name}], or NULL */
     struct process *processes; /* oldest first */
     size_t process_count;
-    size_t log_bytes;          /* of all of them */
+    size_t log_bytes, command_bytes; /* of all of them */
     size_t processes_forgotten;
     int asked;             /* requests that the runtime has not answered yet */
     uint64_t memory_bytes; /* its limit, 0 = none */

@@ -111,11 +111,13 @@ enum {
     PROCESSES_MAX = 1000,
     FORGOTTEN_TOLD = 100, /* one event for so many; the first comes at once */
     ID_MAX = 1024,
+    COMMANDS_MAX = 64 * 1024 * 1024, /* bytes of all commands; one may have as many */
 };
 
 static void process_free(struct process *process)
 {
     process->container->log_bytes -= process->counted;
+    process->container->command_bytes -= process->command ? strlen(process->command) : 0;
     for (int i = 0; i < 2; i++)
         buf_free(&process->out[i].text);
     free(process->id);
@@ -145,11 +147,16 @@ static void unlink_process(struct process **at)
     process_free(process);
 }
 
+static bool is_full(const struct container *container)
+{
+    return container->process_count >= PROCESSES_MAX || container->command_bytes > COMMANDS_MAX;
+}
+
 /* Room for one more: false when all that there are run. */
 static bool make_room(struct container *container)
 {
     struct process **at = &container->processes;
-    while (container->process_count >= PROCESSES_MAX && *at) {
+    while (is_full(container) && *at) {
         if (!can_go(*at)) {
             at = &(*at)->next;
             continue;
@@ -157,7 +164,7 @@ static bool make_room(struct container *container)
         tell_forgotten(container, (*at)->id);
         unlink_process(at);
     }
-    return container->process_count < PROCESSES_MAX;
+    return !is_full(container);
 }
 
 /* The original forgets the one that had the id; here it can still be killed with all others. */
@@ -192,6 +199,7 @@ static struct process *allocate(struct container *container, const char *id, con
     process->container = container;
     process->id = id && *id ? strdup(id) : make_id(container);
     process->command = strdup(command);
+    container->command_bytes += process->command ? strlen(command) : 0;
     process->session_id = strdup(session_id);
     if (!process->id || !process->command || !process->session_id) {
         process_free(process);
@@ -210,7 +218,7 @@ struct process *process_new(struct container *container, struct call *call, cons
     }
     if (!make_room(container)) {
         call_error(call, CODE_STREAM_START_ERROR, NULL, json_pack("{s:s}", "command", command),
-                   "%d processes run already", PROCESSES_MAX);
+                   "%zu processes run already", container->process_count);
         return NULL;
     }
     struct process *process = allocate(container, id, command, session_id);

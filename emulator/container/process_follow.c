@@ -37,6 +37,7 @@ struct follower {
     bool paused;  /* the sink has enough for now */
     bool writing; /* the sink may leave inside a write: then the job ends after it */
     bool left;    /* it did */
+    bool broken;  /* events are missing */
 };
 
 uint64_t process_held(const struct process *process, int which)
@@ -229,6 +230,7 @@ static void pump(void *arg)
             result = write_frames(follower, &frames);
     }
     follower->writing = false;
+    follower->broken = result < 0;
     process_go_on(process);
     if (over || follower->left || result < 0)
         job_end(&follower->job);
@@ -256,8 +258,8 @@ static void end_stream(struct follower *follower)
 {
     CLEANUP_BUF struct buf frame = BUF_INIT(BATCH_MAX);
     follower->writing = true;
-    if (follower->open >= 0 && !follower->left) {
-        stream_fail(follower->stream); /* in the middle of an event */
+    if ((follower->open >= 0 || follower->broken) && !follower->left) {
+        stream_fail(follower->stream); /* perhaps in the middle of an event */
         return;
     }
     if (follower->job.container->closed && !follower->left) {

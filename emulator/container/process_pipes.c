@@ -11,14 +11,12 @@
 enum {
     PIECE = 64 * 1024,
     TURN_MAX = 512 * 1024, /* read in one turn of the loop */
-    /* What waits for the client of a streamed command before its pipes wait too, and when they go
-     * on. */
+    /* What waits for the client of a streamed command before its pipes wait too. */
     HOLD_AT = 1024 * 1024,
-    GO_ON_AT = 256 * 1024,
     /* Of all transcripts of a container. Beyond it those of the oldest that ended go, then the
-     * older part of whoever writes. */
+     * older part of whoever writes, whose clients and lines then get less room too. */
     LOGS_MAX = 64 * 1024 * 1024,
-    LOG_LEAST = 256 * 1024,
+    LOG_LEAST = 64 * 1024,
 };
 
 static const char *const names[] = {"stdout", "stderr"};
@@ -56,14 +54,22 @@ static void bound(struct process *process)
     }
     if (container->log_bytes > LOGS_MAX)
         trim(process, LOG_LEAST);
+    if (container->log_bytes <= LOGS_MAX)
+        return;
+    /* A thousand lines that do not end would be more than this machine has. */
+    transcript_part(&process->out[0]);
+    transcript_part(&process->out[1]);
+    trim(process, LOG_LEAST);
 }
 
 /* Reading. */
 
-static bool is_behind(const struct process *process, int which, size_t most)
+/* Whether more than this part of what may wait for the holder does. */
+static bool is_behind(const struct process *process, int which, size_t part)
 {
     uint64_t held = process_held(process, which), ready = process->out[which].ready;
-    return held < ready && ready - held > most;
+    size_t most = process->container->log_bytes > LOGS_MAX ? LOG_LEAST : HOLD_AT;
+    return held < ready && ready - held > most / part;
 }
 
 static long take(struct process_pipe *pipe, size_t most)
@@ -91,13 +97,13 @@ static void on_readable(void *arg, uint32_t events)
     struct process *process = pipe->process;
     int which = pipe == &process->pipes[1];
     long got = 1;
-    for (size_t sum = 0; sum < TURN_MAX && got > 0 && !is_behind(process, which, HOLD_AT);) {
+    for (size_t sum = 0; sum < TURN_MAX && got > 0 && !is_behind(process, which, 1);) {
         got = take(pipe, PIECE);
         sum += got > 0 ? (size_t)got : 0;
     }
     if (got == 0 || (got < 0 && got != -EAGAIN && got != -EINTR))
         loop_unwatch(process->container->loop, &pipe->watch);
-    else if (is_behind(process, which, HOLD_AT))
+    else if (is_behind(process, which, 1))
         hold(pipe);
     process_wake(process);
 }
@@ -118,7 +124,7 @@ int process_read(struct process *process, int which, int fd)
 void process_go_on(struct process *process)
 {
     for (int i = 0; i < 2; i++) {
-        if (process->pipes[i].held && !is_behind(process, i, GO_ON_AT))
+        if (process->pipes[i].held && !is_behind(process, i, 4))
             watch(&process->pipes[i]);
     }
 }

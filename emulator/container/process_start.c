@@ -398,8 +398,9 @@ void process_start(struct container *container, struct call *call, const struct 
         spawn(process, args);
         return;
     }
-    process->asked++;
+    process->asked += 2; /* once for us: a failure may come at once, and its answer bring calls */
     ask_fifos_three(container, fifos_made, process);
+    process->asked--;
     if (process->start)
         session_submit(process->start, session, args->cwd);
 }

@@ -57,6 +57,21 @@ const char *read_refusal(const struct agent_answer *answer, int *error)
     return S_ISREG(st->mode) ? NULL : READ_SPECIAL;
 }
 
+bool read_opened(struct file_job *file, const struct agent_answer *answer)
+{
+    int error;
+    if (job_lost(&file->job, answer))
+        return false;
+    const char *why = read_refusal(answer, &error);
+    if (error)
+        file_failed(file, OPERATION, FAILED, "open", error);
+    else if (why == READ_MISSING)
+        file_missing(file, OPERATION, READ_MISSING);
+    else if (why)
+        file_wrong(file, OPERATION, FAILED, why);
+    return !why;
+}
+
 static void too_large(struct read_job *job, int64_t size)
 {
     job_error(&job->file.job, CODE_FILE_TOO_LARGE, OPERATION,
@@ -130,17 +145,8 @@ static void read_some(void *arg)
 static void opened(void *arg, struct agent_answer *answer)
 {
     struct read_job *job = arg;
-    if (job_lost(&job->file.job, answer))
-        return;
     int error;
-    const char *why = read_refusal(answer, &error);
-    if (error)
-        file_failed(&job->file, OPERATION, FAILED, "open", error);
-    else if (why == READ_MISSING)
-        file_missing(&job->file, OPERATION, READ_MISSING);
-    else if (why)
-        file_wrong(&job->file, OPERATION, FAILED, why);
-    if (error || why)
+    if (!read_opened(&job->file, answer))
         return;
     const struct rt_stat *st = answer->payload;
     if (st->size > SIZE_MAX_READ) {

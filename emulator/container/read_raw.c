@@ -10,7 +10,6 @@
 #include "container/read.h"
 
 #define OPERATION "file.read"
-#define FAILED "Failed to read file"
 
 struct raw_job {
     struct file_job file;
@@ -83,17 +82,7 @@ static void raw_answer(struct raw_job *job)
 static void opened(void *arg, struct agent_answer *answer)
 {
     struct raw_job *job = arg;
-    if (job_lost(&job->file.job, answer))
-        return;
-    int error;
-    const char *why = read_refusal(answer, &error);
-    if (error)
-        file_failed(&job->file, OPERATION, FAILED, "open", error);
-    else if (why == READ_MISSING)
-        file_missing(&job->file, OPERATION, READ_MISSING);
-    else if (why)
-        file_wrong(&job->file, OPERATION, FAILED, why);
-    if (error || why)
+    if (!read_opened(&job->file, answer))
         return;
     job->left = ((const struct rt_stat *)answer->payload)->size;
     job->fd = steal_fd(&answer->fds[0]);

@@ -27,11 +27,17 @@ static size_t cut_character(const char *data, size_t size)
     return 0;
 }
 
+static uint64_t whole_until(const struct transcript *transcript)
+{
+    const struct buf *text = &transcript->text;
+    return end_of(transcript) - cut_character(buf_text(text), text->size);
+}
+
 /* After all but the first `old` bytes were added: what is older has no newline behind `ready`. */
 static void set_ready(struct transcript *transcript, size_t old)
 {
     const struct buf *text = &transcript->text;
-    uint64_t whole = end_of(transcript) - cut_character(buf_text(text), text->size);
+    uint64_t whole = whole_until(transcript);
     if (whole < transcript->ready)
         return;
     if (!transcript->by_line) {
@@ -80,6 +86,13 @@ void transcript_finish(struct transcript *transcript)
     if (transcript->by_line && open)
         transcript_add(transcript, "\n", 1);
     transcript->ready = end_of(transcript);
+}
+
+void transcript_part(struct transcript *transcript)
+{
+    uint64_t whole = whole_until(transcript);
+    if (whole > transcript->ready)
+        transcript->ready = whole;
 }
 
 /* Gives memory back that a long line needed, or that doubling took too much of. */

@@ -28,6 +28,8 @@ struct transcript {
 void transcript_add(struct transcript *transcript, const char *data, size_t size);
 /* Nothing more comes: what is there is ready, the last line ends with a newline. */
 void transcript_finish(struct transcript *transcript);
+/* What there is of a line is ready, as if it were too long to be waited for. */
+void transcript_part(struct transcript *transcript);
 /* When more than twice `keep` is there, drops all but the last `keep` bytes; nothing from position
  * `hold` on. */
 void transcript_trim(struct transcript *transcript, uint64_t hold, size_t keep);

@@ -71,20 +71,6 @@ static long next_piece(struct write_job *job, const char **bytes)
     return size;
 }
 
-static int write_all(int fd, const char *bytes, size_t size)
-{
-    while (size > 0) {
-        ssize_t put = write(fd, bytes, size);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0)
-            return -errno;
-        bytes += put;
-        size -= (size_t)put;
-    }
-    return 0;
-}
-
 static void removed(void *arg, struct agent_answer *answer)
 {
     struct write_job *job = arg;
@@ -113,7 +99,7 @@ static void write_some(void *arg)
     long size = 0;
     int result = 0;
     while (result == 0 && written < TURN_MAX && (size = next_piece(job, &bytes)) > 0) {
-        result = write_all(job->fd, bytes, (size_t)size);
+        result = file_write(job->fd, bytes, (size_t)size);
         written += (size_t)size;
     }
     if (result == 0 && size <= 0 && job->old_size > job->size && ftruncate(job->fd, job->size) < 0)

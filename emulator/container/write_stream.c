@@ -108,20 +108,6 @@ static void finish(struct upload_job *job)
 
 /* The bytes. The stream holds few of them, so that one turn of the loop is short. */
 
-static int write_all(int fd, const char *bytes, size_t size)
-{
-    while (size > 0) {
-        ssize_t put = write(fd, bytes, size);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0)
-            return -errno;
-        bytes += put;
-        size -= (size_t)put;
-    }
-    return 0;
-}
-
 static void pump(void *arg)
 {
     struct upload_job *job = arg;
@@ -129,7 +115,7 @@ static void pump(void *arg)
         long size = stream_take(job->upload, piece, sizeof piece);
         if (size == 0)
             return; /* readable() comes */
-        int result = size > 0 ? write_all(job->fd, piece, (size_t)size) : 0;
+        int result = size > 0 ? file_write(job->fd, piece, (size_t)size) : 0;
         if (result < 0)
             abandon(job, -result);
         else if (size < 0 && stream_failed(job->upload))

@@ -17,6 +17,8 @@
 struct control {
     struct control_config config;
     uint16_t port;
+    uint64_t advanced; /* the last event when the last advance was over */
+    struct later *laters;
 };
 
 /* A request whose answer comes later; `request` is NULL once the client has left. */
@@ -27,6 +29,7 @@ struct later {
     struct call call;
     json_t *args;
     struct task task;
+    struct later *next, *previous;
 };
 
 struct control *control_new(const struct control_config *config)
@@ -37,8 +40,20 @@ struct control *control_new(const struct control_config *config)
     return control;
 }
 
+static void later_free(struct later *later)
+{
+    *(later->previous ? &later->previous->next : &later->control->laters) = later->next;
+    if (later->next)
+        later->next->previous = later->previous;
+    json_decref(later->args);
+    free(later);
+}
+
+/* What the end of the emulator has overtaken is never answered. */
 void control_free(struct control *control)
 {
+    while (control && control->laters)
+        later_free(control->laters);
     free(control);
 }
 
@@ -62,14 +77,12 @@ static struct later *later_new(struct control *control, struct http_request *req
     }
     later->control = control;
     later->request = request;
+    later->next = control->laters;
+    if (later->next)
+        later->next->previous = later;
+    control->laters = later;
     http_on_gone(request, later_gone, later);
     return later;
-}
-
-static void later_free(struct later *later)
-{
-    json_decref(later->args);
-    free(later);
 }
 
 /* Alive, ready, information. */
@@ -125,8 +138,8 @@ static void lifecycle_done(struct call *call, struct answer *answer)
     if (later->request && answer->code == CODE_OK)
         http_reply_json(later->request, 200, json_incref(answer->body));
     else if (later->request)
-        http_reply_error(later->request, 500, code_row(answer->code)->name, NULL, "%s",
-                         answer->message);
+        http_reply_error(later->request, code_row(answer->code)->status,
+                         code_row(answer->code)->name, NULL, "%s", answer->message);
     later_free(later);
 }
 
@@ -214,14 +227,17 @@ static void advanced(void *arg, bool settled, int error)
 {
     struct later *later = arg;
     struct control *control = later->control;
+    struct events *events = objects_events(control->config.objects);
+    /* One that queued behind another does not tell what that one caused. */
+    uint64_t after = later->after > control->advanced ? later->after : control->advanced;
+    control->advanced = events_last(events);
     if (later->request && error == -E2BIG) {
         http_reply_error(later->request, 409, "TOO_MANY_TIMERS", "advance in smaller steps",
                          "more than 100,000 timers were due");
     } else if (later->request) {
-        struct events *events = objects_events(control->config.objects);
         json_t *answer =
             json_pack("{s:o, s:b, s:o}", "now", clock_timestamp(control->config.clock), "settled",
-                      settled, "events", events_after(events, later->after));
+                      settled, "events", events_after(events, after));
         if (!settled)
             json_object_set_new(answer, "pending", unsettled(control->config.objects));
         http_reply_json(later->request, 200, answer);
@@ -440,14 +456,16 @@ void control_handle(void *arg, struct http_request *request)
 {
     struct control *control = arg;
     const char *path = http_path(request) + strlen(PREFIX);
-    const char *allowed = NULL;
+    char allowed[64] = ""; /* the methods that the path has */
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const char *segment = "";
         size_t size = 0;
         if (!matches(rows[i].path, path, &segment, &size))
             continue;
         if (strcmp(rows[i].method, http_method(request)) != 0) {
-            allowed = rows[i].method;
+            size_t used = strlen(allowed);
+            snprintf(allowed + used, sizeof allowed - used, "%s%s", used ? ", " : "",
+                     rows[i].method);
             continue;
         }
         char id[256];
@@ -458,7 +476,7 @@ void control_handle(void *arg, struct http_request *request)
         rows[i].run(control, request, id);
         return;
     }
-    if (allowed) {
+    if (*allowed) {
         http_set_header(request, "Allow", allowed);
         http_reply_error(request, 405, "METHOD_NOT_ALLOWED", NULL, "use %s for this path", allowed);
     } else {

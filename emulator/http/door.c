@@ -69,11 +69,14 @@ static int write_refusal(struct http_server *server, const struct refusal *why, 
                     why->status == 401 ? "WWW-Authenticate: Bearer\r\n" : "", text);
 }
 
-/* Drops what has arrived without copying it; false when the client is done or sent too much. */
+/* Drops what has arrived, mostly without copying it; false when the client is done or sent too much. */
 static bool drop_some(struct http_server *server, int fd, size_t *dropped)
 {
+    static char scratch[64 * 1024];
     for (int i = 0; i < DROPS_PER_WAKE; i++) {
         ssize_t size = recv(fd, NULL, DROP_SIZE, MSG_TRUNC | MSG_DONTWAIT);
+        if (size < 0 && errno == EFAULT) /* http_welcome() brings sockets that know no MSG_TRUNC */
+            size = recv(fd, scratch, sizeof scratch, MSG_DONTWAIT);
         if (size < 0)
             return errno == EAGAIN || errno == EINTR;
         *dropped += (size_t)size;
@@ -142,7 +145,7 @@ static void head_expired(struct expire_node *node)
     visitor_refuse((struct visitor *)node, &too_slow);
 }
 
-static void visitor_admit(struct visitor *visitor, const struct head *head)
+static void visitor_admit(struct visitor *visitor, char *data, const struct head *head)
 {
     struct http_server *server = visitor->server;
     struct owner_answer answer;
@@ -156,6 +159,10 @@ static void visitor_admit(struct visitor *visitor, const struct head *head)
     }
     if (!server_has_room(server)) {
         visitor_refuse(visitor, &too_busy);
+        return;
+    }
+    if (answer.owner == OWNER_PREVIEW) {
+        raw_admit(server, visitor_release(visitor), data, head, &answer);
         return;
     }
     struct sockaddr_in6 from = visitor->from;
@@ -182,7 +189,7 @@ static bool visitor_look(struct visitor *visitor, uint32_t events)
         visitor_refuse(visitor, why);
         return true;
     case HEAD_COMPLETE:
-        visitor_admit(visitor, &head);
+        visitor_admit(visitor, data, &head);
         return true;
     case HEAD_INCOMPLETE:
         break;

@@ -140,7 +140,7 @@ bool span_number(struct span span, int64_t *value)
     return span.size > 0;
 }
 
-static struct span trim(struct span span)
+struct span span_trim(struct span span)
 {
     while (span.size && (span.at[0] == ' ' || span.at[0] == '\t')) {
         span.at++;
@@ -248,7 +248,7 @@ const struct refusal *head_field(struct head *head, struct span name, struct spa
         return &refusals[TOO_MANY_FIELDS];
     if (name.size == 0 || !all(name, TOKEN))
         return &refusals[BAD_FIELD_NAME];
-    value = trim(value);
+    value = span_trim(value);
     if (!all(value, VALUE))
         return &refusals[BAD_FIELD_VALUE];
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {

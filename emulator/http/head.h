@@ -62,9 +62,10 @@ enum head_state head_line(const char **at, const char *end, struct span *line);
 /* The refusal of a head whose lines do not add up. */
 const struct refusal *head_bad_line(void);
 
-bool span_is(struct span span, const char *text);   /* ignoring case */
-bool span_same(struct span a, struct span b);       /* ignoring case */
-struct span span_of(const char *text);              /* NULL gives a missing span */
+bool span_is(struct span span, const char *text); /* ignoring case */
+bool span_same(struct span a, struct span b);     /* ignoring case */
+struct span span_of(const char *text);            /* NULL gives a missing span */
+struct span span_trim(struct span span);          /* without spaces and tabs around it */
 bool span_is_token(struct span span); /* has only characters of names; an empty one too */
 bool span_is_value(struct span span); /* likewise of header values */
 bool span_number(struct span span, int64_t *value); /* digits only, at most 2^63-1 */

@@ -21,7 +21,23 @@ enum http_owner {
     OWNER_WORKER,    /* localhost, 127.0.0.1, [::1]: everything but /cdn-cgi/local */
     OWNER_CONTROL,   /* the same hosts: /cdn-cgi/local and below */
     OWNER_CONTAINER, /* 3000-{id}-{secret}.localhost: the container's own API */
+    OWNER_PREVIEW,   /* {port}-{id}-{token}, below localhost, a domain or /cdn-cgi/local/preview */
     OWNER_COUNT
+};
+
+/* Of the part of a Host or path that names a preview: port, id and token with their hyphens. */
+enum { HTTP_LABEL_MAX = 5 + 1 + 63 + 1 + 63 };
+
+/* A request for a preview that never was libmicrohttpd's. Its head was read from the socket, its
+ * body was not. All but the socket lives as long as the call. */
+struct http_raw {
+    struct http_server *server;
+    int fd; /* as from http_take(): the callee's */
+    const struct head *head;
+    const char *data; /* of the head; head->size bytes */
+    char label[HTTP_LABEL_MAX + 1];
+    struct span path; /* as the server behind the preview sees it */
+    bool by_path;     /* the label was in the path */
 };
 
 struct http_config {
@@ -38,6 +54,11 @@ struct http_config {
     /* Whether the request is handled when its head has arrived, without its body, so that it can be
      * taken (http_take) or refused; or NULL. Not asked for HTTP/1.0, which has nothing to stream. */
     bool (*early)(void *arg, enum http_owner owner, const struct http_request *request);
+    /* Gets the requests for previews; those that follow others on a connection come to
+     * handle[OWNER_PREVIEW]. NULL: there are no previews. */
+    void (*raw)(void *arg, struct http_raw *raw);
+    /* Whether previews are found below this domain; or NULL. */
+    bool (*has_domain)(void *arg, struct span domain);
     void *arg;
     int head_ms, body_ms, idle_ms; /* deadlines for slow clients; 0 = the usual ones */
 };
@@ -106,11 +127,22 @@ int http_take(struct http_request *request, http_taken *taken, void *arg);
 void http_close(struct http_server *server, int fd);
 void http_shut(struct http_server *server, int fd);
 void http_give(struct http_server *server, int fd);
+/* Looks for the next request of a connection. True when it is one for a preview: it was read into
+ * data, and raw is filled in. Else nothing happened, and http_give() is the way on. */
+bool http_raw_next(struct http_server *server, int fd, char data[HEAD_MAX + 1], struct head *head,
+                   struct http_raw *raw);
+/* Answers a raw request and ends its connection; takes fd. The body may be NULL. */
+void http_raw_reply(struct http_server *server, int fd, int status, const char *type,
+                    const char *body, size_t size);
+/* What of a preview's request came through libmicrohttpd: as in http_raw. */
+struct span http_preview_path(const struct http_request *request);
+bool http_preview_by_path(const struct http_request *request);
 /* Serves a connection that was never the door's. Takes fd. */
 void http_welcome(struct http_server *server, int fd);
 struct http_server *http_server_of(const struct http_request *request);
 /* What clients must send as Authorization, or NULL. */
 const char *http_token(const struct http_request *request);
+const char *http_server_token(const struct http_server *server);
 const char *http_reason(int status); /* "Not Found" */
 /* The checked head. Its target ends at the query, if there is one. */
 const struct head *http_head(const struct http_request *request);

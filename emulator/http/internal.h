@@ -140,6 +140,10 @@ void door_linger(struct http_server *server, int fd);
 /* Waits for the next head of a connection that was taken. Takes fd. */
 void door_again(struct http_server *server, int fd);
 
+/* raw.c: a request for a preview. Takes fd, whose head is at data but not yet read. */
+void raw_admit(struct http_server *server, int fd, char *data, const struct head *head,
+               const struct owner_answer *owner);
+
 /* take.c */
 /* Takes the connection, now that libmicrohttpd asks what to do with the request. */
 enum MHD_Result take_queue(struct http_request *request);
@@ -176,6 +180,9 @@ void request_free(struct http_request *request);
 /* Checks the head of a request from what libmicrohttpd made of it, and finds its owner. */
 bool request_check(struct http_request *request, const char *method, const char *version,
                    struct refusal *why);
+
+/* The path as logs show it: without the token of a preview. */
+const char *request_shown_path(const struct http_request *request);
 
 /* Whether this libmicrohttpd takes heads that are not well-formed, which is so before 1.0. */
 bool request_parser_is_lenient(void);

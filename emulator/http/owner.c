@@ -10,7 +10,7 @@
 enum host_kind {
     HOST_OURS,      /* localhost, 127.0.0.1, [::1], or the address given with --ip */
     HOST_CONTAINER, /* 3000-….localhost */
-    HOST_PREVIEW,   /* any other name below localhost */
+    HOST_PREVIEW,   /* any other name below localhost, or below a domain of previews */
     HOST_FOREIGN,
 };
 
@@ -19,8 +19,11 @@ enum host_kind {
 enum origin_policy {
     ORIGIN_SAME,        /* pages of ours */
     ORIGIN_SAME_OR_TOP, /* also a link on any page that leads to our start page */
+    ORIGIN_ANY,         /* all: the server behind it decides */
     ORIGIN_NEVER,       /* no page at all: what runs in a sandbox is not trusted with this face */
 };
+
+#define PREVIEW_PATH "/cdn-cgi/local/preview"
 
 static const struct row {
     enum host_kind host;
@@ -29,6 +32,8 @@ static const struct row {
     enum origin_policy origin;
     bool token; /* asked for when one is set; the container's host name is a secret itself */
 } rows[] = {
+    {HOST_OURS, PREVIEW_PATH, OWNER_PREVIEW, ORIGIN_ANY, false},
+    {HOST_PREVIEW, "", OWNER_PREVIEW, ORIGIN_ANY, false},
     {HOST_OURS, "/cdn-cgi/local", OWNER_CONTROL, ORIGIN_SAME, true},
     {HOST_OURS, "", OWNER_WORKER, ORIGIN_SAME_OR_TOP, true},
     {HOST_CONTAINER, "", OWNER_CONTAINER, ORIGIN_NEVER, false},
@@ -139,21 +144,51 @@ static struct span below_localhost(struct span name)
     return (struct span){name.at, name.size - size};
 }
 
+/* The first label, lower case; left empty when it cannot be one of a preview. */
+static void copy_label(struct span from, char label[static HTTP_LABEL_MAX + 1])
+{
+    label[0] = '\0';
+    if (from.size > HTTP_LABEL_MAX)
+        return;
+    for (size_t i = 0; i < from.size; i++)
+        label[i] = (char)tolower((unsigned char)from.at[i]);
+    label[from.size] = '\0';
+}
+
+/* A name below a domain that previews were exposed with. */
+static bool is_below_domain(const struct owner_rules *rules, struct span name)
+{
+    const char *dot = name.size ? memchr(name.at, '.', name.size) : NULL;
+    if (!dot || !rules->has_domain)
+        return false;
+    struct span domain = {dot + 1, name.size - (size_t)(dot + 1 - name.at)};
+    if (domain.size && domain.at[domain.size - 1] == '.')
+        domain.size--;
+    return rules->has_domain(rules->arg, domain);
+}
+
+static enum host_kind preview_kind(struct span name, char label[static HTTP_LABEL_MAX + 1])
+{
+    const char *dot = memchr(name.at, '.', name.size);
+    copy_label((struct span){name.at, dot ? (size_t)(dot - name.at) : name.size}, label);
+    return HOST_PREVIEW;
+}
+
 static enum host_kind host_kind(const struct owner_rules *rules, struct span name,
-                                char label[static 64])
+                                char label[static HTTP_LABEL_MAX + 1])
 {
     memcpy(label, "localhost", sizeof "localhost");
     if (is_ours(rules, name))
         return HOST_OURS;
     struct span below = below_localhost(name);
     if (below.size == 0)
-        return HOST_FOREIGN;
+        return is_below_domain(rules, name) ? preview_kind(name, label) : HOST_FOREIGN;
     if (below.size > 63 || below.size <= 5 || memcmp(below.at, "3000-", 5) != 0)
-        return HOST_PREVIEW;
+        return preview_kind(below, label);
     for (size_t i = 0; i < below.size; i++) {
         char c = (char)tolower((unsigned char)below.at[i]);
         if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '-' && c != '_')
-            return HOST_PREVIEW;
+            return preview_kind(below, label);
         label[i] = c;
     }
     label[below.size] = '\0';
@@ -198,6 +233,8 @@ static bool is_link_to_start(const struct head *head)
 static bool browser_may(enum origin_policy policy, const struct head *head, struct span name,
                         int64_t port)
 {
+    if (policy == ORIGIN_ANY)
+        return true;
     if (head->origin.at && (policy == ORIGIN_NEVER || !origin_is_ours(head->origin, name, port)))
         return false;
     if (!head->fetch_site.at || span_is(head->fetch_site, "none") ||
@@ -220,6 +257,30 @@ static bool token_fits(const char *token, struct span authorization)
     return !differs;
 }
 
+/* Where the path of a preview's request begins for its server. */
+static void find_preview(const struct row *row, const struct head *head,
+                         struct owner_answer *answer)
+{
+    size_t prefix = strlen(row->path);
+    answer->path = head->path;
+    answer->by_path = prefix > 0;
+    if (!answer->by_path)
+        return;
+    struct span rest = {head->path.at + prefix, head->path.size - prefix};
+    if (rest.size) {
+        rest.at++;
+        rest.size--;
+    }
+    const char *slash = rest.size ? memchr(rest.at, '/', rest.size) : NULL;
+    size_t size = slash ? (size_t)(slash - rest.at) : rest.size;
+    answer->label[0] = '\0';
+    if (size <= HTTP_LABEL_MAX) {
+        memcpy(answer->label, rest.at, size);
+        answer->label[size] = '\0';
+    }
+    answer->path = slash ? (struct span){slash, rest.size - size} : span_of("/");
+}
+
 bool owner_find(const struct owner_rules *rules, const struct head *head,
                 struct owner_answer *answer, struct refusal *why)
 {
@@ -230,7 +291,13 @@ bool owner_find(const struct owner_rules *rules, const struct head *head,
     if (split_host(host, &name, &port, 80))
         kind = host_kind(rules, name, answer->label);
     const struct row *row = find_row(kind, head->path);
-    if (!row && kind == HOST_PREVIEW)
+    if (row && row->owner == OWNER_PREVIEW) {
+        if (rules->previews)
+            find_preview(row, head, answer);
+        else
+            row = NULL;
+    }
+    if (!row && kind != HOST_FOREIGN)
         *why = no_preview;
     else if (!row)
         *why =

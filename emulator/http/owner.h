@@ -10,11 +10,16 @@ struct owner_rules {
     char ip[64];       /* the address listened on when it is not a loopback one; else empty */
     bool any_ip;       /* that address is 0.0.0.0 or ::, so every address literal may be ours */
     char hosts[160];   /* the hint that names the allowed hosts */
+    bool previews;     /* there are any */
+    bool (*has_domain)(void *arg, struct span domain); /* for previews; or NULL */
+    void *arg;
 };
 
 struct owner_answer {
     enum http_owner owner;
-    char label[64]; /* lower case: "3000-my-box-secret", or "localhost" */
+    char label[HTTP_LABEL_MAX + 1]; /* lower case: "3000-my-box-secret", or "localhost" */
+    struct span path;               /* of a preview: as its server sees it */
+    bool by_path;                   /* the label of the preview is in the path */
 };
 
 /* `ip` and `token` as in http_config; both are borrowed only by pointer (token) or copied (ip). */

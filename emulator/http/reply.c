@@ -35,7 +35,7 @@ void reply_log(const struct http_request *request, int status)
     if (!log_enabled(LOG_INFO))
         return;
     long long ms = (long long)((loop_now_ns() - request->started_ns) / 1000000);
-    log_info("%.32s %.200s %d %s (%lldms)", http_method(request), http_path(request), status,
+    log_info("%.32s %.200s %d %s (%lldms)", http_method(request), request_shown_path(request), status,
              MHD_get_reason_phrase_for((unsigned)status), ms);
 }
 

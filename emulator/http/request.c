@@ -187,6 +187,13 @@ const char *http_path(const struct http_request *request)
     return request->head.path.at;
 }
 
+const char *request_shown_path(const struct http_request *request)
+{
+    if (request->owner.owner == OWNER_PREVIEW)
+        return request->owner.path.at;
+    return http_path(request);
+}
+
 const char *http_header(const struct http_request *request, const char *name)
 {
     return MHD_lookup_connection_value(request->mhd, MHD_HEADER_KIND, name);

@@ -256,7 +256,7 @@ static void note(struct http_request *request)
 {
     struct http_server *server = request->server;
     char what[256];
-    snprintf(what, sizeof what, "%.32s %.200s", http_method(request), http_path(request));
+    snprintf(what, sizeof what, "%.32s %.200s", http_method(request), request_shown_path(request));
     journal_note(JOURNAL_REQUEST, server->config.now_ms(server->config.now_arg), "", what);
 }
 
@@ -505,6 +505,9 @@ struct http_server *http_new_limited(struct loop *loop, const struct http_config
     server->config.ip = copy(config->ip, &failed);
     server->config.token = copy(config->token, &failed);
     owner_rules_init(&server->rules, server->config.ip, server->config.token);
+    server->rules.previews = config->raw != NULL;
+    server->rules.has_domain = config->has_domain;
+    server->rules.arg = config->arg;
     if (failed)
         error_errno(err, ENOMEM, "http server");
     if (failed || start(server, err) < 0) {

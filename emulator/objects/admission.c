@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "objects/internal.h"
 
-/* The SDK's tries after a 503: waits of 3, 6, 12, 24, 30, 30… seconds, and none that would leave less
- * than 15 s of the budget. */
+/* The SDK's tries after a 503: waits of 3, 6, 12, 24, 30, 30… seconds, and none that would leave
+ * less than 15 s of the budget. */
 enum {
     FIRST_RETRY_MS = 3000,
     LONGEST_RETRY_MS = 30000,
@@ -104,7 +104,7 @@ static size_t find_idle(const struct object *object, const struct object *idle[C
 {
     size_t count = 0;
     for (struct object *other = object->objects->first; other; other = other->next) {
-        if (other->class != object->class || other->state != OBJECT_HEALTHY || other->inflight)
+        if (!class_is(other, object->class) || other->state != OBJECT_HEALTHY || other->inflight)
             continue;
         size_t at = count;
         while (at > 0 && idle[at - 1]->last_ms > other->last_ms)
@@ -140,7 +140,7 @@ static int count_running(const struct object *object)
 {
     int count = 0;
     for (struct object *other = object->objects->first; other; other = other->next)
-        count += other->class == object->class && object_has_container(other);
+        count += class_is(other, object->class) && object_has_container(other);
     return count;
 }
 

@@ -112,14 +112,15 @@ static void pending_done(struct call *inner, struct answer *answer)
     follow_with_session(object, inner);
     egress_explain(object, answer);
     life_answered(pending, answer);
-    if (answer->code == CODE_OK && answer->stream)
+    bool streams = answer->code == CODE_OK && answer->stream;
+    if (streams)
         stream_on_closed(answer->stream, stream_closed, object);
-    else
-        object_finish_inflight(object);
     outer->upload = inner->upload;
     json_decref(pending->own_args);
     free(pending);
     outer->done(outer, answer);
+    if (!streams)
+        object_finish_inflight(object); /* last, since the object may go with it */
 }
 
 /* The way of a call. */
@@ -147,6 +148,11 @@ static void wait_for_container(struct pending *pending)
                    "the sandbox was removed while this waited for it");
         return;
     }
+    if (pending->op == &container_connect_running) {
+        call_error(&pending->inner, CODE_CONTAINER_UNAVAILABLE, NULL, NULL,
+                   "the container does not run");
+        return;
+    }
     list_add(&object->waiting, pending);
     if (!object_has_container(object) && object->state != OBJECT_STARTING)
         object_start(object);
@@ -165,6 +171,17 @@ static bool waits_for_session(struct pending *pending)
     return object->session != SESSION_READY;
 }
 
+/* A connection from outside to a port that the image does not expose. */
+static bool is_unexposed(struct pending *pending)
+{
+    const json_t *args = pending->inner.args;
+    if ((pending->op != &container_connect && pending->op != &container_connect_running) ||
+        json_is_true(json_object_get(args, "inside")))
+        return false;
+    int port = (int)json_integer_value(json_object_get(args, "port"));
+    return expose_refuses(pending->object, port, "a request", &pending->inner);
+}
+
 /* Where a call stands decides what happens next; every change of state comes back here. */
 static void pending_go(struct pending *pending)
 {
@@ -177,7 +194,7 @@ static void pending_go(struct pending *pending)
         list_add(&object->waiting, pending); /* a few milliseconds; 200 at most */
         return;
     }
-    if (platform_strikes(pending))
+    if (platform_strikes(pending) || is_unexposed(pending))
         return;
     if (strcmp(session_of(pending->inner.args), DISABLE_SESSION) == 0)
         merge_env(pending);
@@ -207,7 +224,8 @@ void object_call(struct object *object, const struct op *op, struct call *call)
     struct pending *pending = calloc(1, sizeof *pending);
     if (!pending || objects->closing) {
         free(pending);
-        call_error(call, CODE_CONTAINER_UNAVAILABLE, NULL, NULL, "the emulator is shutting down");
+        call_error(call, CODE_CONTAINER_UNAVAILABLE, NULL, NULL,
+                   "the sandbox goes away: a reset is under way, or the emulator ends");
         return;
     }
     pending->object = object;

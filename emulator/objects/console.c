@@ -12,6 +12,8 @@ static const struct {
     {"container.starting", "%s"},
     {"container.stopping", "%s"},
     {"container.destroyed", "%s"},
+    {"container.refused", "is refused a container: %s"},
+    {"fault.fired", "a fault strikes: %s"},
     {"session.recreated", "a session of the last container begins anew: %s"},
     {"keepAlive.on", "keepAlive is on: it does not sleep"},
     {"keepAlive.off", "keepAlive is off: it sleeps when idle"},

@@ -40,10 +40,13 @@ static void relay_free(struct exec_relay *relay)
     buf_free(&relay->output[0]);
     buf_free(&relay->output[1]);
     struct stream *from = relay->from, *to = relay->to;
+    bool left = relay->left;
     free(relay);
     if (from)
         stream_abort(from); /* the object may go with it */
-    if (to)
+    if (to && left)
+        stream_fail(to);
+    else if (to)
         stream_end(to);
 }
 
@@ -150,6 +153,10 @@ static bool take_events(struct exec_relay *relay)
 {
     for (;;) {
         CLEANUP_JSON json_t *event = sse_next(&relay->sse);
+        if (relay->sse.lost) {
+            fail(relay, CODE_INTERNAL_ERROR, NULL, "out of memory");
+            return true;
+        }
         if (!event)
             return false;
         if (take_event(relay, event))
@@ -163,9 +170,14 @@ static void pass_on(struct exec_relay *relay, size_t before)
     const struct buf *text = &relay->sse.text;
     if (!relay->to || text->size == before)
         return;
-    relay->writing = true;
-    relay->paused = stream_write(relay->to, text->data + before, text->size - before) == 1;
+    /* The taker may have taken all of it before the write returns. */
+    relay->writing = relay->paused = true;
+    int result = stream_write(relay->to, text->data + before, text->size - before);
     relay->writing = false;
+    if (result != 1)
+        relay->paused = false;
+    if (result < 0)
+        relay->left = true; /* events are missing, so the rest is of no use */
 }
 
 static void turn(void *arg)

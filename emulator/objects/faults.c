@@ -43,9 +43,9 @@ static const struct {
     const char *op;
     enum fault_on on;
 } kinds[] = {
-    {"execute", FAULT_EXEC},      {"executeStream", FAULT_EXEC}, {"processStart", FAULT_EXEC},
-    {"executeCode", FAULT_EXEC},  {"gitCheckout", FAULT_EXEC},   {"connect", FAULT_PORT},
-    {"write", FAULT_WRITE},       {"writeStream", FAULT_WRITE},
+    {"execute", FAULT_EXEC},     {"executeStream", FAULT_EXEC}, {"processStart", FAULT_EXEC},
+    {"executeCode", FAULT_EXEC}, {"gitCheckout", FAULT_EXEC},   {"connect", FAULT_PORT},
+    {"write", FAULT_WRITE},      {"writeStream", FAULT_WRITE},
 };
 
 const char *fault_on_name(enum fault_on on)
@@ -127,8 +127,9 @@ static int check_members(const json_t *wanted, struct error *err)
     const char *name;
     json_t *value;
     if (!json_is_object(wanted))
-        return error_set(err, EINVAL, "a fault is an object: {\"on\", \"do\", \"times\"?, "
-                                      "\"sandbox\"?, \"ms\"?, \"exitCode\"?}");
+        return error_set(err, EINVAL,
+                         "a fault is an object: {\"on\", \"do\", \"times\"?, "
+                         "\"sandbox\"?, \"ms\"?, \"exitCode\"?}");
     json_object_foreach((json_t *)wanted, name, value)
     {
         size_t i = 0;

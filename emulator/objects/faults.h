@@ -56,10 +56,11 @@ struct faults {
 };
 
 /* For the control API. */
-/* {on, do, times?, sandbox?, ms?, exitCode?}; -EINVAL with the values that are allowed, or -E2BIG. */
+/* {on, do, times?, sandbox?, ms?, exitCode?}; -EINVAL with the values that are allowed, or -E2BIG.
+ */
 int faults_add(struct objects *objects, const json_t *wanted, char id[FAULT_ID_SIZE],
                struct error *err);
-json_t *faults_list(const struct objects *objects); /* new reference to an array */
+json_t *faults_list(const struct objects *objects);         /* new reference to an array */
 int faults_remove(struct objects *objects, const char *id); /* -ENOENT */
 /* How many there were. */
 size_t faults_clear(struct objects *objects);
@@ -70,8 +71,8 @@ const char *fault_on_name(enum fault_on on);
 const char *fault_do_name(enum fault_do what);
 
 /* Inside the layer. */
-/* The first fault that fits strikes: it is counted, told as an event, and removed when it was its last
- * time. False when there is none. */
+/* The first fault that fits strikes: it is counted, told as an event, and removed when it was its
+ * last time. False when there is none. */
 bool fault_draw(struct object *object, enum fault_on on, struct fault_shot *shot);
 /* What a call counts as; FAULT_ONS = nothing that a fault strikes. */
 enum fault_on fault_kind(const struct op *op);

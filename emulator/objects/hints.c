@@ -13,9 +13,7 @@
 
 enum {
     PATH_LONGEST = 4096,
-    LABEL_MAX = 63,    /* of one part of a host name */
-    PORT_LONGEST = 5,  /* digits */
-    TOKEN_LENGTH = 16, /* of a preview */
+    PORT_LONGEST = 5, /* digits */
 };
 
 json_t *hints_text(const char *text)
@@ -133,7 +131,7 @@ void hints_id(struct object *object)
             problem =
                 "a host name holds letters, digits and hyphens only, so previews may not work";
     }
-    if (strlen(object->id) > LABEL_MAX - PORT_LONGEST - TOKEN_LENGTH - 2)
+    if (strlen(object->id) > PREVIEW_LABEL_MAX - PORT_LONGEST - TOKEN_LENGTH - 2)
         problem = "{port}-{id}-{token} becomes longer than the 63 characters that a part of a host "
                   "name may have: use an id of at most 40";
     if (!problem)

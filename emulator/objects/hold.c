@@ -59,6 +59,13 @@ bool object_is_healthy(const struct object *object)
     return object->state == OBJECT_HEALTHY;
 }
 
+struct object_port_wait object_port_wait(struct object *object)
+{
+    object_load(object);
+    const struct container_timeouts *timeouts = &object->platform.timeouts;
+    return (struct object_port_wait){timeouts->port_ready, timeouts->wait_interval};
+}
+
 unsigned object_life(const struct object *object)
 {
     return (unsigned)object->lives;

@@ -7,6 +7,7 @@
 #include "objects/objects.h"
 #include "objects/report.h"
 #include "objects/platform.h"
+#include "objects/ports.h"
 
 struct relay;
 struct logs;
@@ -110,6 +111,7 @@ struct object {
     const char *last_what;
     int64_t last_ms;
     struct platform platform;
+    struct ports ports;
 };
 
 struct objects {
@@ -124,13 +126,25 @@ struct objects {
     size_t bucket_count, count;
     struct object *first, **last;
     char *origin; /* "localhost:8787" */
+    struct preview_hosts hosts;
+    bool told_rules, told_nested; /* warnings of ports.c */
     struct usage *usage; /* one for each class */
+    json_t *expose_told; /* expose_check.c */
     bool closing;
+    struct reset *resets; /* objects.c */
+    struct task reset_task;
     struct object *endings, *last_ending; /* endings.c */
     struct task endings_task;
     void (*empty)(void *arg); /* told when the last container is gone */
     void *empty_arg;
 };
+
+/* classes.c */
+bool class_is(const struct object *object, const struct object_class *class);
+/* Takes over the class as the project has it now. */
+void class_adopt(struct object *object);
+struct usage *class_usage(const struct objects *objects, const struct object_class *class);
+void classes_free(struct objects *objects);
 
 /* object.c */
 void object_load(struct object *object);

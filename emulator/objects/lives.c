@@ -313,8 +313,8 @@ json_t *object_why(struct object *object)
 {
     const struct life *last = life_before(object);
     const struct life *now = object->life && object->life->now.number ? &object->life->now : NULL;
-    json_t *described = json_pack("{s:s, s:s, s:s}", "id", object->id, "class", object->class->name,
-                                  "why", object->why);
+    json_t *described = json_pack("{s:s, s:s, s:o}", "id", object->id, "class", object->class->name,
+                                  "why", hints_text(object->why));
     json_object_set_new(described, "last", last ? describe_life(last) : json_null());
     json_object_set_new(described, "now", now ? describe_life(now) : json_null());
     json_object_set_new(described, "wouldHaveKept", last ? advice(object, last) : json_array());

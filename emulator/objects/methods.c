@@ -98,8 +98,7 @@ static void storage_failed(struct call *call, const struct error *err)
 static void destroy(struct object *object, struct call *call)
 {
     struct error err = {0};
-    struct store *store = object->objects->store;
-    if (store_delete(store, object->row, "portTokens", &err) < 0) {
+    if (ports_forget(object, &err) < 0) {
         storage_failed(call, &err);
         return;
     }
@@ -352,6 +351,11 @@ static const struct object_method methods[] = {
     {"waitForLog", wait_for_log},
     {"waitForPort", wait_for_port},
     {"waitForExit", wait_for_exit},
+    {"exposePort", ports_expose},
+    {"unexposePort", ports_unexpose},
+    {"getExposedPorts", ports_list},
+    {"isPortExposed", ports_is_exposed},
+    {"validatePortToken", ports_validate},
     {"setSleepAfter", set_sleep_after},
     {"setKeepAlive", set_keep_alive},
     {"setLabels", configure},

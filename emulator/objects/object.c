@@ -80,7 +80,8 @@ void object_load(struct object *object)
     if (object->loaded)
         return;
     bool placed = platform_load(object);
-    object->loaded = read_options(object) && placed; /* else the next call tries again */
+    bool ports = ports_load(object);
+    object->loaded = read_options(object) && placed && ports; /* else the next call tries again */
     if (object->env)
         return;
     object->waiting.last = &object->waiting.first;
@@ -94,6 +95,7 @@ void object_free(struct object *object)
     json_decref(object->env);
     json_decref(object->contexts);
     lives_free(object);
+    ports_free(object);
     platform_free(object);
     free(object->session_id);
     free(object->gone_why);

@@ -48,15 +48,6 @@ static int grow(struct objects *objects)
     return 0;
 }
 
-const struct object_class *objects_class(const struct objects *objects, const char *name)
-{
-    for (size_t i = 0; i < objects->config.class_count; i++) {
-        if (!name || strcmp(objects->config.classes[i].name, name) == 0)
-            return &objects->config.classes[i];
-    }
-    return NULL;
-}
-
 static struct object *add(struct objects *objects, const struct object_class *class, const char *id,
                           const char *secret, int64_t row)
 {
@@ -135,11 +126,13 @@ struct objects *objects_new(struct loop *loop, struct clock *clock, struct drive
     objects->driver = driver;
     objects->store = store;
     objects->config = *config;
+    if (!objects->config.ports.rules)
+        objects->config.ports.rules = port_rules_of(NULL);
     objects->last = &objects->first;
-    objects->usage = calloc(config->class_count + 1, sizeof *objects->usage);
-    if (!objects->usage)
-        error_errno(err, ENOMEM, "objects");
-    if (!objects->usage || load(objects, err) < 0) {
+    int known = objects_set_classes(objects, config->classes, config->class_count);
+    if (known < 0)
+        error_errno(err, -known, "objects");
+    if (known < 0 || load(objects, err) < 0 || preview_hosts_load(objects, err) < 0) {
         objects_free(objects);
         return NULL;
     }
@@ -169,12 +162,15 @@ void objects_free(struct objects *objects)
     if (!objects)
         return;
     free_all(objects);
+    preview_hosts_free(objects);
     loop_cancel(objects->loop, &objects->endings_task);
+    loop_cancel(objects->loop, &objects->reset_task);
     faults_clear(objects);
     events_free(objects->events);
     free(objects->buckets);
     free(objects->origin);
-    free(objects->usage);
+    classes_free(objects);
+    json_decref(objects->expose_told);
     free(objects);
 }
 
@@ -228,7 +224,7 @@ struct object *objects_find(struct objects *objects, const char *class_name, con
 {
     const struct object_class *class = objects_class(objects, class_name);
     struct object *object = class ? *bucket(objects, class->name, id) : NULL;
-    while (object && (object->class != class || strcmp(object->id, id) != 0))
+    while (object && (!class_is(object, class) || strcmp(object->id, id) != 0))
         object = object->next_in_bucket;
     return object;
 }
@@ -344,65 +340,88 @@ static void end_all(struct objects *objects, const char *why, void (*done)(void 
     objects_container_gone(objects);
 }
 
-void objects_shutdown(struct objects *objects, void (*done)(void *arg), void *arg)
-{
-    end_all(objects, "the emulator ends", done, arg);
-}
-
-int objects_replace_all(struct objects *objects, const char *why)
+int objects_running(const struct objects *objects)
 {
     int count = 0;
-    for (struct object *object = objects->first; object; object = object->next)
-        count += object_replace(object, why);
+    for (const struct object *object = objects->first; object; object = object->next)
+        count += object_has_container(object);
     return count;
 }
 
+/* Who waits for the reset that is under way. */
 struct reset {
-    struct objects *objects;
-    struct task task;
     void (*done)(void *arg, const struct error *err);
     void *arg;
+    struct reset *next;
 };
+
+static void tell_resets(struct objects *objects, const struct error *err)
+{
+    struct reset *reset = objects->resets;
+    objects->resets = NULL;
+    while (reset) {
+        struct reset *next = reset->next;
+        reset->done(reset->arg, err);
+        free(reset);
+        reset = next;
+    }
+}
 
 /* Runs from the loop, when no callback of a container or call is on the stack any more. */
 static void reset_finish(void *arg)
 {
-    struct reset *reset = arg;
-    struct objects *objects = reset->objects;
+    struct objects *objects = arg;
     struct error err = {0};
+    if (clock_advancing(objects->clock)) { /* it would set the clock after us */
+        clock_when_settled(objects->clock, &objects->reset_task);
+        return;
+    }
     int result = store_clear(objects->store, &err);
     objects->closing = false;
     if (result == 0) {
         free_all(objects);
+        preview_hosts_free(objects);
         faults_clear(objects);
+        objects->faults.numbers = 0;
         clock_reset(objects->clock);
         random_again();
         events_add(objects->events, NULL, NULL, "reset", NULL, NULL);
     }
-    reset->done(reset->arg, result < 0 ? &err : NULL);
-    free(reset);
+    tell_resets(objects, result < 0 ? &err : NULL);
 }
 
 static void reset_empty(void *arg)
 {
-    struct reset *reset = arg;
-    loop_defer(reset->objects->loop, &reset->task);
+    struct objects *objects = arg;
+    objects->reset_task = (struct task){.run = reset_finish, .arg = objects};
+    clock_when_settled(objects->clock, &objects->reset_task);
 }
 
+void objects_shutdown(struct objects *objects, void (*done)(void *arg), void *arg)
+{
+    struct error err = {0};
+    error_set(&err, ECANCELED, "the emulator ends");
+    tell_resets(objects, &err);
+    end_all(objects, "the emulator ends", done, arg);
+}
+
+/* One that comes while another is under way has nothing more to do than to wait for its end. */
 void objects_reset(struct objects *objects, void (*done)(void *arg, const struct error *err),
                    void *arg)
 {
+    bool first = !objects->resets;
     struct reset *reset = calloc(1, sizeof *reset);
-    if (!reset || objects->closing) {
+    if (!reset || (first && objects->closing)) {
         struct error err = {0};
         error_errno(&err, reset ? EBUSY : ENOMEM, "reset");
         free(reset);
         done(arg, &err);
         return;
     }
-    *reset = (struct reset){.objects = objects, .done = done, .arg = arg};
-    reset->task = (struct task){.run = reset_finish, .arg = reset};
-    end_all(objects, "reset", reset_empty, reset);
+    *reset = (struct reset){.done = done, .arg = arg, .next = objects->resets};
+    objects->resets = reset;
+    if (first)
+        end_all(objects, "reset", reset_empty, objects);
 }
 
 /* What the control API shows. */
@@ -466,14 +485,15 @@ json_t *object_describe(struct object *object)
                                                time_or_null(true, object->last_ms))
                                    : json_null();
     json_t *described =
-        json_pack("{s:s, s:s, s:s, s:o, s:s, s:o, s:I, s:i, s:o, s:b, s:o, s:o, s:[], s:s, s:s}", "id",
+        json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:i, s:o, s:b, s:o, s:o, s:o, s:s, s:s}", "id",
                   object->id, "class", object->class->name, "state", object_state_name(object->state),
-                  "since", time_or_null(true, object->since_ms), "why", object->why, "sleepAt",
+                  "since", time_or_null(true, object->since_ms), "why", hints_text(object->why), "sleepAt",
                   time_or_null(object->idle.slot != 0 && !object->keep_alive, object->idle.due_ms),
                   "sleepAfterMs", (json_int_t)object->sleep_after_ms, "inflight", object->inflight,
                   "lastActivity", last, "keepAlive", object->keep_alive, "sessions",
                   sessions ? sessions : json_array(), "processes",
-                  processes ? processes : json_integer(0), "ports", "network", egress_name(object),
+                  processes ? processes : json_integer(0), "ports", ports_describe(object), "network",
+                  egress_name(object),
                   "containerUrl", url);
     json_decref(inside);
     json_object_set_new(described, "limits", describe_limits(object->class));

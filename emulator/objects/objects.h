@@ -13,8 +13,10 @@
 #include "container/container.h"
 #include "drivers/driver.h"
 #include "objects/events.h"
+#include "objects/expose_check.h"
 #include "objects/faults.h"
 #include "objects/platform.h"
+#include "objects/port_rules.h"
 #include "objects/prices.h"
 #include "objects/store.h"
 
@@ -35,6 +37,14 @@ struct object_class {
     uint64_t upper_bytes; /* size of the throw-away layer */
     int max_instances;     /* containers that may run at once; 0 = any number */
     char sdk_mismatch[32]; /* the version of the project's SDK when the image's is another one */
+    struct expose expose;
+    const json_t *env; /* ENV of the image; or NULL */
+};
+
+/* How previews are exposed. */
+struct ports_config {
+    const struct port_rules *rules; /* of the SDK's line; NULL = the newest */
+    bool production;                /* --rules production */
 };
 
 struct objects_config {
@@ -49,6 +59,7 @@ struct objects_config {
     char *(*start_hint)(void *arg, const char *why);
     void *start_hint_arg;
     struct platform_config platform;
+    struct ports_config ports;
 };
 
 struct objects *objects_new(struct loop *loop, struct clock *clock, struct driver *driver,
@@ -59,6 +70,9 @@ void objects_shutdown(struct objects *objects, void (*done)(void *arg), void *ar
 void objects_free(struct objects *objects);
 struct events *objects_events(struct objects *objects);
 const struct object_class *objects_class(const struct objects *objects, const char *name);
+/* The project was read again. Containers that run keep their class as it was, so the old ones must
+ * stay where they are. */
+int objects_set_classes(struct objects *objects, const struct object_class *classes, size_t count);
 
 /* Checks the SDK's id rules: 0, or -EINVAL with the SDK's code in *code
  * ("INVALID_SANDBOX_ID_LENGTH"…) and a text in err. */
@@ -73,6 +87,19 @@ struct object *objects_get(struct objects *objects, const char *class_name, cons
 struct object *objects_find(struct objects *objects, const char *class_name, const char *id);
 /* The object that the host label "3000-{id}-{secret}" names, compared in constant time; or NULL. */
 struct object *objects_by_label(struct objects *objects, const char *label);
+
+/* What the label "{port}-{id}-{token}" of a preview leads to. */
+enum preview_state {
+    PREVIEW_INVALID, /* nothing has this token */
+    PREVIEW_STALE,   /* the container that it was exposed in is gone */
+    PREVIEW_ACTIVE,
+    PREVIEW_WAKES, /* likewise gone, but of an SDK line whose previews start another */
+};
+/* Never starts a container and is no activity. The object is set unless it is invalid. */
+enum preview_state objects_preview(struct objects *objects, const char *label,
+                                   struct object **object, uint16_t *port);
+/* Whether exposePort was given this domain. */
+bool objects_preview_host(const struct objects *objects, const char *name, size_t size);
 
 const char *object_id(const struct object *object);
 
@@ -106,6 +133,12 @@ void object_hold_quiet(struct object_hold *hold);
 void object_hold_active(struct object_hold *hold);
 void object_release(struct object_hold *hold);
 bool object_is_healthy(const struct object *object);
+/* Of containerTimeouts: for how long a port of a container that just started is waited for, and how
+ * often it is tried. */
+struct object_port_wait {
+    long timeout_ms, interval_ms;
+};
+struct object_port_wait object_port_wait(struct object *object);
 /* Differs between two containers of the object. */
 unsigned object_life(const struct object *object);
 /* Whether the container's registry of older SDKs has the port. */
@@ -136,8 +169,8 @@ json_t *objects_describe(struct objects *objects); /* array of them */
 json_t *objects_report(struct objects *objects);
 /* base URL such as "http://localhost:8787", for containerUrl in object_describe. */
 void objects_set_origin(struct objects *objects, const char *host_and_port);
-/* The platform takes every container away; how many there were. */
-int objects_replace_all(struct objects *objects, const char *why);
+/* How many containers there are. */
+int objects_running(const struct objects *objects);
 /* Destroys every sandbox and all storage; err is NULL, or says why what is stored was kept. */
 void objects_reset(struct objects *objects, void (*done)(void *arg, const struct error *err),
                    void *arg);

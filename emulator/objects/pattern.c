@@ -273,7 +273,7 @@ static json_t *match_groups(const struct pattern *pattern, const char *subject, 
 
 /* Until when a search may go on, and how far it came. */
 struct turn {
-    int64_t until_ns; /* 0 = for as long as it takes */
+    int64_t until_ns;
     size_t at;
 };
 
@@ -283,7 +283,7 @@ static int on_position(pcre2_callout_block *block, void *data)
 {
     struct turn *turn = data;
     turn->at = block->start_match;
-    return turn->until_ns && loop_now_ns() > turn->until_ns ? PCRE2_ERROR_CALLOUT : 0;
+    return loop_now_ns() > turn->until_ns ? PCRE2_ERROR_CALLOUT : 0;
 }
 
 static int match(const struct pattern *pattern, const pcre2_code *code, const char *subject,
@@ -294,23 +294,26 @@ static int match(const struct pattern *pattern, const pcre2_code *code, const ch
                        options | PCRE2_NO_UTF_CHECK, pattern->match, pattern->context);
 }
 
-/* A match by itself in one of the lines that this one touches: its groups are the result. */
+/* A match by itself in one of the lines that this one touches: its groups are the result. Lines
+ * that nobody has tried may take long; when the turn is over, the match as it was found must do. */
 static json_t *found_match(const struct pattern *pattern, const struct buf *text, int count)
 {
     const size_t *places = pcre2_get_ovector_pointer(pattern->match);
     size_t start = places[0], end = places[1] > start ? places[1] : start;
     json_t *groups = match_groups(pattern, buf_text(text), count);
+    struct turn turn = {.until_ns = loop_now_ns() + TURN_NS};
     for (size_t from = line_start(text, start); from <= end;) {
         const char *line = buf_text(text) + from;
         const char *newline = memchr(line, '\n', text->size - from);
         size_t size = newline ? (size_t)(newline - line) : text->size - from;
-        count = match(pattern, pattern->code, line, size, 0, &(struct turn){.at = 0});
+        turn.at = 0;
+        count = match(pattern, pattern->code, line, size, 0, &turn);
         if (count > 0) {
             json_decref(groups);
             return json_pack("{s:o,s:o}", "line", piece(line, size), "match",
                              match_groups(pattern, line, count));
         }
-        if (!newline)
+        if (!newline || loop_now_ns() > turn.until_ns)
             break;
         from += size + 1;
     }

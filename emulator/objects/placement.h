@@ -1,5 +1,5 @@
-/* Where requests come from and where an object is: a few of Cloudflare's data centres by the code of
- * their airport, the regions of Durable Objects, and how far apart these are. */
+/* Where requests come from and where an object is: a few of Cloudflare's data centres by the code
+ * of their airport, the regions of Durable Objects, and how far apart these are. */
 #ifndef SANDPIT_OBJECTS_PLACEMENT_H
 #define SANDPIT_OBJECTS_PLACEMENT_H
 

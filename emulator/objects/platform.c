@@ -210,8 +210,7 @@ static void tell_far(struct object *object, const struct colo *from, int ms)
 
 int platform_asked_from(struct object *object, const char *colo, struct error *err)
 {
-    const struct colo *from =
-        colo ? colo_find(colo, err) : object->objects->config.platform.colo;
+    const struct colo *from = colo ? colo_find(colo, err) : object->objects->config.platform.colo;
     object->platform.distance_ms = 0;
     if (!from)
         return colo ? -EINVAL : 0;

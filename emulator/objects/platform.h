@@ -1,6 +1,6 @@
-/* What the platform does around an object's containers: it has no room for one, starts it slowly, is
- * far away, or breaks something. The touch points are few, and all are named here; transitions.c and
- * calls.c know no more of it. */
+/* What the platform does around an object's containers: it has no room for one, starts it slowly,
+ * is far away, or breaks something. The touch points are few, and all are named here; transitions.c
+ * and calls.c know no more of it. */
 #ifndef SANDPIT_OBJECTS_PLATFORM_H
 #define SANDPIT_OBJECTS_PLATFORM_H
 
@@ -24,9 +24,9 @@ struct container_timeouts {
 
 /* The same for all objects. */
 struct platform_config {
-    int64_t cold_start_ms; /* --cold-start */
-    bool sdk_retries;      /* --sdk-retries */
-    bool geo_latency;      /* --geo-latency */
+    int64_t cold_start_ms;   /* --cold-start */
+    bool sdk_retries;        /* --sdk-retries */
+    bool geo_latency;        /* --geo-latency */
     const struct colo *colo; /* --colo; NULL = requests come from nowhere in particular */
     struct container_timeouts timeouts; /* of the Worker's variables, or the SDK's own */
 };
@@ -77,13 +77,13 @@ void platform_free(struct object *object);
 void platform_handshake(struct object *object);
 
 /* Of transitions.c. */
-/* object_start() asks first: true when there is no room. Whoever waits was answered, or is tried again
- * later as the SDK does. */
+/* object_start() asks first: true when there is no room. Whoever waits was answered, or is tried
+ * again later as the SDK does. */
 bool platform_refuses(struct object *object);
 /* The container is being started; adds to the event's data. */
 void platform_starting(struct object *object, json_t *data);
-/* The container answers: true when it counts as healthy only later, through object_ready(), or not at
- * all. */
+/* The container answers: true when it counts as healthy only later, through object_ready(), or not
+ * at all. */
 bool platform_delays(struct object *object);
 /* It is healthy: what the SDK finds out about it then. */
 void platform_healthy(struct object *object);

@@ -6,7 +6,7 @@
 static struct usage *usage_of(const struct object *object)
 {
     const struct objects *objects = object->objects;
-    return &objects->usage[object->class - objects->config.classes];
+    return class_usage(objects, object->class);
 }
 
 void report_begin(struct object *object)
@@ -43,6 +43,7 @@ static json_t *describe_leak(struct object *object)
         json_pack("{s:s, s:s, s:s, s:s, s:o, s:b}", "id", object->id, "class", object->class->name,
                   "state", object_state_name(object->state), "since", since, "why",
                   hints_text(object->why), "keepAlive", object->keep_alive);
+    ports_numbers(object, json_object_get(left, "ports"));
     json_object_update_missing(leak, left);
     json_decref(left);
     return leak;
@@ -74,9 +75,9 @@ static json_t *describe_usage(const struct objects *objects)
     int64_t active_ms = 0;
     for (size_t i = 0; i < objects->config.class_count; i++) {
         const struct object_class *class = &objects->config.classes[i];
-        struct usage usage = objects->usage[i];
+        struct usage usage = *class_usage(objects, class);
         for (const struct object *object = objects->first; object; object = object->next)
-            usage.active_ms += object->class == class ? active_now(object) : 0;
+            usage.active_ms += class_is(object, class) ? active_now(object) : 0;
         containers += usage.containers;
         active_ms += usage.active_ms;
         json_array_append_new(classes, describe_class(class, &usage, &total));

@@ -10,6 +10,8 @@ struct objects;
 
 /* How long the containers of one class were there, in virtual time; a reset does not forget it. */
 struct usage {
+    struct usage *next;
+    char class_name[64];
     unsigned containers;
     int64_t active_ms; /* of those that are gone */
 };

@@ -140,7 +140,7 @@ static void checked(struct servers *servers, const struct answer *answer)
     if (answer->code == CODE_OK && status && strcmp(status, "running") != 0)
         failed(servers, "it ended; a sandbox needs node or python3 for it");
     else
-        step(servers, &container_connect, json_pack("{s:i}", "port", (int)rows[servers->at].port),
+        step(servers, &container_connect, json_pack("{s:i, s:b}", "port", (int)rows[servers->at].port, "inside", 1),
              looked);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/heap.h"
 #include "base/jsonstr.h"
 
 enum {
@@ -44,16 +45,18 @@ static json_t *load_large(const char *text, size_t size)
     long got = 0;
     while (plain && (got = jsonstr_unescape(&from, end, plain + used, inside_size + 16 - used)) > 0)
         used += (size_t)got;
-    json_t *event = plain && got == 0 ? json_loads(rest, JSON_ALLOW_NUL, NULL) : NULL;
-    if (event)
-        json_object_set_new(event, "data", json_stringn_nocheck(plain, used));
-    return event;
+    json_t *event =
+        plain && got == 0 ? heap_load_json(rest, strlen(rest), JSON_ALLOW_NUL, NULL) : NULL;
+    if (!event || json_object_set_new(event, "data", json_stringn_nocheck(plain, used)) == 0)
+        return event;
+    json_decref(event);
+    return NULL;
 }
 
 static json_t *load(const char *text, size_t size)
 {
     json_t *event = size >= LARGE ? load_large(text, size) : NULL;
-    return event ? event : json_loadb(text, size, JSON_ALLOW_NUL, NULL);
+    return event ? event : heap_load_json(text, size, JSON_ALLOW_NUL, NULL);
 }
 
 json_t *sse_next(struct sse *sse)
@@ -65,10 +68,11 @@ json_t *sse_next(struct sse *sse)
             return NULL;
         size_t size = (size_t)(newline - line);
         sse->at += size + 1;
-        json_t *event =
-            size > 6 && memcmp(line, "data: ", 6) == 0 ? load(line + 6, size - 6) : NULL;
-        if (event)
-            return event;
+        if (size <= 6 || memcmp(line, "data: ", 6) != 0)
+            continue;
+        json_t *event = load(line + 6, size - 6);
+        sse->lost = !event; /* our own events are well-formed */
+        return event;
     }
 }
 

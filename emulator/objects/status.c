@@ -1,7 +1,8 @@
 /* getState: the state of a container in the words of the SDK. */
 #include "objects/internal.h"
 
-/* The original tells the exit code until its next alarm, which it sets for a second later. */
+/* The original tells the exit code until its next alarm. How long that is was not measured; a
+ * second of the clock is our choice, long enough to be seen. */
 enum { ALARM_MS = 1000 };
 
 static const char *const names[] = {

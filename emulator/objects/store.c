@@ -21,14 +21,15 @@ static const char schema[] =
     " key TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (object, key)) WITHOUT ROWID;"
     "PRAGMA application_id = 1936614512; PRAGMA user_version = 1;";
 
-enum statement { CREATE, PUT, GET, DELETE, EACH, CLEAR, STATEMENTS };
+enum statement { CREATE, PUT, GET, DELETE, EACH, VALUES, CLEAR, STATEMENTS };
 static const char *const texts[STATEMENTS] = {
     [CREATE] = "INSERT INTO objects (class, id, secret, created) VALUES (?, ?, ?, ?)",
-    [PUT] = "INSERT INTO storage (object, key, value) VALUES (?, ?, ?)"
-            " ON CONFLICT (object, key) DO UPDATE SET value = excluded.value",
+    [PUT] = ("INSERT INTO storage (object, key, value) VALUES (?, ?, ?)"
+             " ON CONFLICT (object, key) DO UPDATE SET value = excluded.value"),
     [GET] = "SELECT value FROM storage WHERE object = ? AND key = ?",
     [DELETE] = "DELETE FROM storage WHERE object = ? AND key = ?",
     [EACH] = "SELECT row, class, id, secret FROM objects ORDER BY row",
+    [VALUES] = "SELECT value FROM storage WHERE key = ?",
     [CLEAR] = "DELETE FROM objects",
 };
 
@@ -300,6 +301,48 @@ json_t *store_get(struct store *store, int64_t row, const char *key, struct erro
 int store_delete(struct store *store, int64_t row, const char *key, struct error *err)
 {
     return step(store, begin_key(store, DELETE, row, key), err);
+}
+
+static int change_all(struct store *store, int64_t row, const struct store_change *changes,
+                      size_t count, struct error *err)
+{
+    int result = 0;
+    for (size_t i = 0; i < count && result == 0; i++)
+        result = changes[i].value ? store_put(store, row, changes[i].key, changes[i].value, err)
+                                  : store_delete(store, row, changes[i].key, err);
+    return result;
+}
+
+int store_change(struct store *store, int64_t row, const struct store_change *changes, size_t count,
+                 struct error *err)
+{
+    struct error ignored = {0};
+    int result = run(store, "BEGIN IMMEDIATE", err);
+    if (result < 0)
+        return result;
+    result = change_all(store, row, changes, count, err);
+    if (result == 0)
+        result = run(store, "COMMIT", err);
+    if (result < 0 && !sqlite3_get_autocommit(store->db))
+        run(store, "ROLLBACK", &ignored);
+    return result;
+}
+
+int store_each_value(struct store *store, const char *key,
+                     void (*each)(void *arg, const json_t *value), void *arg, struct error *err)
+{
+    sqlite3_stmt *statement = begin(store, VALUES);
+    int result;
+    sqlite3_bind_text(statement, 1, key, -1, SQLITE_STATIC);
+    while ((result = sqlite3_step(statement)) == SQLITE_ROW) {
+        CLEANUP_JSON json_t *value =
+            json_loads((const char *)sqlite3_column_text(statement, 0), JSON_DECODE_ANY, NULL);
+        if (value)
+            each(arg, value);
+    }
+    result = result == SQLITE_DONE ? 0 : fail(store, err, "storage");
+    sqlite3_reset(statement);
+    return result;
 }
 
 int store_clear(struct store *store, struct error *err)

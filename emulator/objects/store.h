@@ -26,6 +26,16 @@ int64_t store_create(struct store *store, const char *class_name, const char *id
                      const char *secret, int64_t now_ms, struct error *err);
 int store_put(struct store *store, int64_t row, const char *key, const json_t *value,
               struct error *err);
+/* Several keys at once, all or none; NULL as a value deletes the key. */
+struct store_change {
+    const char *key;
+    const json_t *value;
+};
+int store_change(struct store *store, int64_t row, const struct store_change *changes, size_t count,
+                 struct error *err);
+/* Calls each() for every object that has the key; value is borrowed. */
+int store_each_value(struct store *store, const char *key,
+                     void (*each)(void *arg, const json_t *value), void *arg, struct error *err);
 /* New reference, or NULL when the key does not exist (err->code 0) or on failure. */
 json_t *store_get(struct store *store, int64_t row, const char *key, struct error *err);
 int store_delete(struct store *store, int64_t row, const char *key, struct error *err);

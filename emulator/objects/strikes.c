@@ -51,8 +51,8 @@ static void strike_run(void *arg)
     struct object *object = arg;
     struct fault_shot shot = object->platform.shot;
     char why[96];
-    if (object->lives != object->platform.strike_life)
-        return;
+    if (object->lives != object->platform.strike_life || object->end != LIFE_RUNS)
+        return; /* another one runs, or this one ends already */
     if (shot.what == FAULT_REPLACE) {
         object_replace(object, "replaced by the platform, as a fault wanted it");
     } else if (shot.what == FAULT_CRASH) {

@@ -114,6 +114,7 @@ static void container_gone(void *arg, const char *why)
     object->container = NULL;
     object->session = SESSION_NONE;
     interpreter_forget(object);
+    ports_gone(object);
     platform_gone(object);
     if (!endings_defer(object, why))
         object_ended(object, why);
@@ -201,9 +202,11 @@ void object_start(struct object *object)
 {
     struct objects *objects = object->objects;
     struct error err = {0};
+    class_adopt(object);
     struct container_spec spec = {
         .hostname = object->id,
         .version = object->class->version,
+        .image_env = object->class->env,
         .env = object->env,
         .python = object->class->python,
         .network = object->class->network,

@@ -8,6 +8,10 @@
 
 #include "base/cleanup.h"
 
+/* After the timeout: more than the longest log takes, so that all of it is looked at, and not for
+ * ever, since a process may print faster than anybody reads. */
+enum { LAST_LOOK_MS = 2000 };
+
 static struct loop *loop_of(const struct waiter *waiter)
 {
     return waiter->object->objects->loop;
@@ -162,6 +166,8 @@ static enum wait_next take_events(struct waiter *waiter)
 {
     for (;;) {
         CLEANUP_JSON json_t *event = sse_next(&waiter->sse);
+        if (waiter->sse.lost)
+            return waiter_error(waiter, CODE_INTERNAL_ERROR, NULL, "out of memory");
         if (!event)
             return WAIT_ON;
         const char *type = json_string_value(json_object_get(event, "type"));
@@ -201,11 +207,13 @@ static void turn(void *arg)
     }
     if (next == WAIT_OVER)
         return;
-    if (next == WAIT_AGAIN || more == 1)
+    bool late = waiter->expired && waiter->began &&
+                loop_now_ns() - waiter->expired_ns > MS_NS(LAST_LOOK_MS);
+    if (next == WAIT_AGAIN || (more == 1 && !late))
         loop_defer(loop_of(waiter), &waiter->task);
     else if (more < 0)
         ended(waiter, more);
-    else if (waiter->expired && waiter->began)
+    else if (late || (waiter->expired && waiter->began))
         timed_out(waiter);
 }
 
@@ -219,6 +227,7 @@ static void expire(void *arg)
 {
     struct waiter *waiter = arg;
     waiter->expired = true;
+    waiter->expired_ns = loop_now_ns();
     loop_defer(loop_of(waiter), &waiter->task);
 }
 

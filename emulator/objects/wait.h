@@ -39,6 +39,7 @@ struct waiter {
     json_t *timeout; /* or NULL */
     struct timer timer;
     bool expired; /* it fired; what is there already is looked at first */
+    int64_t expired_ns;
     bool began;   /* some event was there */
     struct stream *stream;
     struct sse sse;

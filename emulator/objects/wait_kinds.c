@@ -235,5 +235,6 @@ void wait_for_port(struct object *object, struct call *call)
     if (!waiter)
         return;
     waiter->options = json_incref((json_t *)call->args);
+    expose_note(object, (int)port, "waitForPort"); /* which looks from the inside */
     waiter_call(&waiter->waiter, "processGet", process_args(&waiter->waiter), port_found);
 }

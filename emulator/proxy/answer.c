@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "proxy/internal.h"
 
-enum { INFORMATIONAL_MAX = 32, OUT_HEAD_MAX = RESPONSE_HEAD_MAX + 1024 };
+enum { INFORMATIONAL_MAX = 32, HEAD_USUAL = 1024 };
 
 /* Bodies. */
 
@@ -44,19 +44,6 @@ static bool tunnel_take(struct exchange *exchange, const char *data, size_t size
 }
 
 /* Heads. */
-
-static struct frame frame_of(const struct exchange *exchange, const struct response *response)
-{
-    struct frame frame = {.kind = FRAME_CLOSE};
-    if (exchange->request.is_head || response->status == 204 || response->status == 304)
-        frame.kind = FRAME_NONE;
-    else if (response->chunked)
-        frame.kind = FRAME_CHUNKED;
-    else if (response->length >= 0)
-        frame = (struct frame){.kind = FRAME_LENGTH, .left = (uint64_t)response->length};
-    frame.done = frame.kind == FRAME_NONE || (frame.kind == FRAME_LENGTH && frame.left == 0);
-    return frame;
-}
 
 /* What belongs to the server's connection. */
 static bool is_dropped(const struct exchange *exchange, const struct response *response,
@@ -127,16 +114,16 @@ static bool switched(struct exchange *exchange, const struct response *response,
 
 static bool final(struct exchange *exchange, const struct response *response, const char *data)
 {
-    CLEANUP_BUF struct buf out = BUF_INIT(OUT_HEAD_MAX);
-    exchange->answer = frame_of(exchange, response);
+    exchange->answer = frame_of(response, exchange->request.is_head);
     exchange->plain = response->chunked && exchange->request.minor == 0;
     exchange->reusable = !response->close && exchange->answer.kind != FRAME_CLOSE;
     /* The client's connection goes on only when both bodies have an end that it knows. */
     if (exchange->answer.kind == FRAME_CLOSE || exchange->plain || !exchange->asked.done)
         exchange->request.keep = false;
     exchange->state = EXCHANGE_BODY;
-    if (write_head(exchange, response, data, &out) < 0 ||
-        side_send(&exchange->client, out.data, out.size) < 0)
+    /* The head goes out together with the first bytes behind it. */
+    buf_reserve(&exchange->client.out, HEAD_USUAL, NULL);
+    if (write_head(exchange, response, data, &exchange->client.out) < 0)
         return exchange_abort(exchange);
     return exchange->answer.done ? exchange_answered(exchange) : true;
 }
@@ -165,6 +152,7 @@ static bool head_take(struct exchange *exchange, const char *data, size_t size, 
         break;
     }
     *used = response.size;
+    exchange->dirty = size > response.size; /* unless these are of the body */
     return head_done(exchange, &response, data);
 }
 
@@ -186,22 +174,33 @@ static bool dispatch(struct exchange *exchange, const char *data, size_t size)
         return tunnel_take(exchange, data, size);
     case EXCHANGE_LAST:
     case EXCHANGE_STALE:
+    case EXCHANGE_IDLE:
         exchange->dirty = exchange->dirty || size;
         break;
     }
     return true;
 }
 
+/* Sends a head that nothing came after. */
+static bool dispatch_all(struct exchange *exchange, const char *data, size_t size)
+{
+    if (!dispatch(exchange, data, size))
+        return false;
+    if (!side_waits(&exchange->client) || exchange->client.blocked)
+        return true;
+    return side_flush(&exchange->client) < 0 ? exchange_abort(exchange) : true;
+}
+
 bool answer_take(struct exchange *exchange, const char *data, size_t size)
 {
     if (exchange->head.size == 0)
-        return dispatch(exchange, data, size);
+        return dispatch_all(exchange, data, size);
     /* A head that comes in pieces. */
     if (buf_add(&exchange->head, data, size) < 0)
         return exchange_abort(exchange);
     CLEANUP_BUF struct buf whole = exchange->head;
     exchange->head = BUF_INIT(whole.max);
-    return dispatch(exchange, whole.data, whole.size);
+    return dispatch_all(exchange, whole.data, whole.size);
 }
 
 bool answer_ended(struct exchange *exchange)
@@ -217,6 +216,7 @@ bool answer_ended(struct exchange *exchange)
         break;
     case EXCHANGE_LAST:
     case EXCHANGE_STALE:
+    case EXCHANGE_IDLE:
         break;
     }
     return true;

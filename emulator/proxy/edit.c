@@ -6,7 +6,7 @@
 
 #include "proxy/response.h"
 
-enum { REQUEST_HEAD_MAX = 32 * 1024 };
+enum { REQUEST_HEAD_MAX = 32 * 1024, REQUEST_HEAD_USUAL = 1024 };
 
 /* Fields of the connection, and those that we write ourselves. */
 static const struct {
@@ -15,6 +15,13 @@ static const struct {
 } dropped[] = {
     {"connection", true},  {"upgrade", true},           {"host", false},
     {"keep-alive", false}, {"proxy-connection", false}, {"proxy-authorization", false},
+};
+
+/* Where the fields come from: one of the two. */
+struct source {
+    const struct head *head;
+    struct http_request *request;
+    const struct http_raw *raw;
 };
 
 struct writer {
@@ -78,10 +85,27 @@ static void write_field(void *arg, struct span name, struct span value)
     buf_adds(writer->to, "\r\n");
 }
 
-static int write_head(struct http_request *request, const struct edit *edit, struct writer *writer)
+static void each_raw_field(const struct http_raw *raw, struct writer *writer)
 {
-    const struct head *head = http_head(request);
+    const char *at = raw->data, *end = raw->data + raw->head->size;
+    struct span line;
+    if (head_line(&at, end, &line) == HEAD_COMPLETE && line.size == 0) /* one may stand before */
+        head_line(&at, end, &line);                                    /* the request line */
+    while (head_line(&at, end, &line) == HEAD_COMPLETE && line.size) {
+        const char *colon = memchr(line.at, ':', line.size);
+        if (!colon)
+            continue;
+        struct span name = {line.at, (size_t)(colon - line.at)};
+        write_field(writer, name,
+                    span_trim((struct span){colon + 1, line.size - name.size - 1}));
+    }
+}
+
+static int write_head(const struct source *source, const struct edit *edit, struct writer *writer)
+{
+    const struct head *head = source->head;
     struct buf *to = writer->to;
+    buf_reserve(to, REQUEST_HEAD_USUAL, NULL);
     buf_add(to, head->method.at, head->method.size);
     buf_addc(to, ' ');
     buf_add(to, edit->path.at, edit->path.size);
@@ -90,9 +114,14 @@ static int write_head(struct http_request *request, const struct edit *edit, str
         buf_add(to, edit->query.at, edit->query.size);
     }
     buf_addf(to, " HTTP/1.1\r\nHost: %s\r\n", edit->host);
-    http_each_field(request, write_field, writer);
-    for (const struct edit_field *field = edit->add; field && field->name; field++)
-        buf_addf(to, "%s: %s\r\n", field->name, field->value);
+    if (source->raw)
+        each_raw_field(source->raw, writer);
+    else
+        http_each_field(source->request, write_field, writer);
+    for (const struct edit_field *field = edit->add; field && field->name; field++) {
+        if (field->value)
+            buf_addf(to, "%s: %s\r\n", field->name, field->value);
+    }
     return buf_adds(to, "\r\n");
 }
 
@@ -103,9 +132,10 @@ static bool is_repeatable(const struct head *head)
             span_is(head->method, "OPTIONS"));
 }
 
-int edit_request(struct http_request *request, const struct edit *edit, struct proxy_request *to)
+static int edit_source(const struct source *source, const struct edit *edit,
+                       struct proxy_request *to)
 {
-    const struct head *head = http_head(request);
+    const struct head *head = source->head;
     *to = (struct proxy_request){
         .head = BUF_INIT(REQUEST_HEAD_MAX),
         .length = head->length,
@@ -119,8 +149,20 @@ int edit_request(struct http_request *request, const struct edit *edit, struct p
                                 : list_has(head->connection, "keep-alive"),
     };
     struct writer writer = {edit, head->connection, to->upgrade, &to->head};
-    int result = write_head(request, edit, &writer);
+    int result = write_head(source, edit, &writer);
     if (result < 0)
         buf_free(&to->head);
     return result;
+}
+
+int edit_request(struct http_request *request, const struct edit *edit, struct proxy_request *to)
+{
+    struct source source = {.head = http_head(request), .request = request};
+    return edit_source(&source, edit, to);
+}
+
+int edit_raw(const struct http_raw *raw, const struct edit *edit, struct proxy_request *to)
+{
+    struct source source = {.head = raw->head, .raw = raw};
+    return edit_source(&source, edit, to);
 }

@@ -7,7 +7,7 @@
 #include "proxy/proxy.h"
 
 struct edit_field {
-    const char *name, *value;
+    const char *name, *value; /* a value of NULL: only left out */
 };
 
 struct edit {
@@ -23,5 +23,7 @@ struct edit {
 bool edit_is_upgrade(const struct head *head);
 /* Fills all of `to` from the request. -ENOMEM, or -EMSGSIZE when the head became too large. */
 int edit_request(struct http_request *request, const struct edit *edit, struct proxy_request *to);
+/* The same for one that never was libmicrohttpd's. */
+int edit_raw(const struct http_raw *raw, const struct edit *edit, struct proxy_request *to);
 
 #endif

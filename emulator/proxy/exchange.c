@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "proxy/internal.h"
 
-enum { READS_PER_WAKE = 8 };
+enum { READS_PER_WAKE = 8, FRESH_MS = 1000 };
 
 /* The end. */
 
@@ -28,14 +28,21 @@ static void unlink_exchange(struct exchange *exchange)
     loop_unwatch(proxy->loop, &exchange->server.watch);
 }
 
+/* Whether the server's connection may serve another request. */
+static bool is_reusable(const struct exchange *exchange)
+{
+    return exchange->reusable && !exchange->dirty && !exchange->server.ended &&
+           exchange->asked.done && !side_waits(&exchange->server);
+}
+
 /* The client's socket was let go of. */
 static bool end(struct exchange *exchange)
 {
-    bool reusable = exchange->reusable && !exchange->dirty && !exchange->server.ended &&
-                    exchange->asked.done && !side_waits(&exchange->server);
-    int server = reusable ? steal_fd(&exchange->server.fd) : -1;
-    cleanup_fd(&exchange->server.fd);
+    int server = is_reusable(exchange) ? steal_fd(&exchange->server.fd) : -1;
+    /* Unwatched before it is closed: the runtime may still hold the socket that it handed out, and
+     * then epoll would go on reporting it. */
     unlink_exchange(exchange);
+    cleanup_fd(&exchange->server.fd);
     loop_cancel(exchange->proxy->loop, &exchange->begin);
     buf_free(&exchange->client.out);
     buf_free(&exchange->server.out);
@@ -85,9 +92,21 @@ static void relay_rest(struct exchange *exchange)
     http_welcome(exchange->http, pair[1]);
 }
 
+/* Both connections stay for the next request. */
+static bool rest_here(struct exchange *exchange)
+{
+    exchange->state = EXCHANGE_IDLE;
+    exchange->idle_ns = loop_now_ns();
+    exchange->events.idle(exchange->events.arg);
+    return true;
+}
+
 /* Everything was sent to the client. */
 static bool finish(struct exchange *exchange)
 {
+    if (exchange->events.next && exchange->request.keep && exchange->asked.done &&
+        !exchange->rest.size && is_reusable(exchange))
+        return rest_here(exchange);
     loop_unwatch(exchange->proxy->loop, &exchange->client.watch);
     if (!exchange->request.keep || !exchange->asked.done)
         http_shut(exchange->http, exchange->client.fd);
@@ -100,8 +119,11 @@ static bool finish(struct exchange *exchange)
 
 bool exchange_answered(struct exchange *exchange)
 {
+    struct side *client = &exchange->client;
     exchange->state = EXCHANGE_LAST;
-    return side_waits(&exchange->client) ? true : finish(exchange);
+    if (side_waits(client) && !client->blocked && side_flush(client) < 0)
+        return exchange_abort(exchange);
+    return side_waits(client) ? true : finish(exchange);
 }
 
 static int write_answer(struct exchange *exchange, const struct proxy_answer *answer)
@@ -130,6 +152,7 @@ bool exchange_fail(struct exchange *exchange, enum proxy_fault fault, const char
         close(steal_fd(&exchange->server.fd));
         buf_free(&exchange->server.out);
         exchange->server.sent = 0;
+        exchange->server.blocked = false;
         if (exchange->events.stale(exchange->events.arg))
             return true;
     }
@@ -217,8 +240,9 @@ static bool client_readable(struct exchange *exchange)
             return client_ended(exchange);
         if (!pass_on(exchange, exchange->proxy->scratch, (size_t)size, &passed))
             return false;
+        /* Not by MSG_TRUNC: behind relay_rest() the client is no TCP socket, and knows none. */
         if (exchange->asked.kind == FRAME_CHUNKED)
-            recv(exchange->client.fd, NULL, passed, MSG_TRUNC | MSG_DONTWAIT);
+            recv(exchange->client.fd, exchange->proxy->scratch, passed, MSG_DONTWAIT);
         if (size < SCRATCH_SIZE)
             return true;
     }
@@ -242,7 +266,8 @@ static bool server_readable(struct exchange *exchange)
             return answer_ended(exchange);
         if (!answer_take(exchange, scratch, (size_t)size))
             return false;
-        if (size < SCRATCH_SIZE || exchange->state == EXCHANGE_LAST)
+        if (size < SCRATCH_SIZE || exchange->state == EXCHANGE_LAST ||
+            exchange->state == EXCHANGE_IDLE)
             return true;
     }
     return true;
@@ -254,8 +279,12 @@ static bool want(struct exchange *exchange, struct side *side, uint32_t events)
 {
     struct loop *loop = exchange->proxy->loop;
     int result = 0;
-    if (side->fd < 0 || events == side->watched)
+    side->wanted = events;
+    /* What is watched for without need saves two calls when it never happens. */
+    bool idle = (side->watched & ~events & EPOLLOUT) == 0 && !side->needless;
+    if (side->fd < 0 || events == side->watched || (idle && (events & ~side->watched) == 0))
         return true;
+    side->needless = false;
     /* A socket that hung up is always ready: it is not looked at while nothing can be done. */
     if (events == 0)
         loop_unwatch(loop, &side->watch);
@@ -281,6 +310,9 @@ static void settle(struct exchange *exchange)
 {
     uint32_t client = 0, server = 0;
     bool tunnel = exchange->state == EXCHANGE_TUNNEL, last = exchange->state == EXCHANGE_LAST;
+    bool idle = exchange->state == EXCHANGE_IDLE;
+    if (idle)
+        client |= EPOLLIN;
     if (!exchange->asked.done && !exchange->client.ended && !last &&
         exchange->state != EXCHANGE_STALE && !side_waits(&exchange->server))
         client |= EPOLLIN;
@@ -294,6 +326,8 @@ static void settle(struct exchange *exchange)
         server |= EPOLLOUT;
     if (!want(exchange, &exchange->client, client) || !want(exchange, &exchange->server, server))
         exchange_abort(exchange);
+    else if (idle)
+        expire_start(&exchange->proxy->rests, &exchange->stall);
     else if (must_move(exchange))
         expire_start(&exchange->proxy->stalls, &exchange->stall);
     else
@@ -319,6 +353,7 @@ static bool flush(struct exchange *exchange)
             return exchange_abort(exchange);
         buf_free(&exchange->server.out); /* what it has answered may still be read */
         exchange->server.sent = 0;
+        exchange->server.blocked = false;
     }
     if (exchange->state == EXCHANGE_TUNNEL && exchange->client.ended)
         side_shut(&exchange->server);
@@ -331,6 +366,11 @@ static void client_ready(void *arg, uint32_t events)
 {
     struct exchange *exchange = arg;
     bool tunnel = exchange->state == EXCHANGE_TUNNEL;
+    exchange->client.needless = !(events & (exchange->client.wanted | EPOLLHUP | EPOLLERR));
+    if (exchange->state == EXCHANGE_IDLE) {
+        exchange->events.next(exchange->events.arg);
+        return;
+    }
     if (!tunnel && exchange->asked.done && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))) {
         exchange_abort(exchange);
         return;
@@ -346,6 +386,11 @@ static void client_ready(void *arg, uint32_t events)
 static void server_ready(void *arg, uint32_t events)
 {
     struct exchange *exchange = arg;
+    exchange->server.needless = !(events & exchange->server.wanted);
+    if (exchange->state == EXCHANGE_IDLE) { /* it closed, or said something unasked */
+        exchange_rested(exchange);
+        return;
+    }
     if (!flush(exchange) || !server_readable(exchange))
         return;
     /* What waited for the server to take something. */
@@ -365,6 +410,14 @@ void exchange_stalled(struct exchange *exchange)
     }
     if (exchange_fail(exchange, PROXY_TIMEOUT, "the server did not answer in time"))
         settle(exchange);
+}
+
+void exchange_rested(struct exchange *exchange)
+{
+    loop_unwatch(exchange->proxy->loop, &exchange->client.watch);
+    http_give(exchange->http, exchange->client.fd);
+    exchange->reusable = false;
+    end(exchange);
 }
 
 /* The start. */
@@ -451,13 +504,45 @@ struct exchange *exchange_new(struct proxy *proxy, const struct exchange_start *
     return exchange;
 }
 
+int exchange_client(const struct exchange *exchange)
+{
+    return exchange->client.fd;
+}
+
+bool exchange_is_fresh(const struct exchange *exchange)
+{
+    return loop_now_ns() - exchange->idle_ns < MS_NS(FRESH_MS);
+}
+
+void exchange_again(struct exchange *exchange, struct proxy_request *request)
+{
+    buf_free(&exchange->request.head);
+    exchange->request = *request;
+    request->head = BUF_INIT(0);
+    exchange->asked = frame_asked(&exchange->request);
+    exchange->answer = (struct frame){0};
+    exchange->state = EXCHANGE_HEAD;
+    exchange->informational = 0;
+    exchange->reused = true;
+    exchange->reusable = exchange->dirty = exchange->plain = false;
+    begin(exchange);
+}
+
+int exchange_leave(struct exchange *exchange)
+{
+    int client = exchange->client.fd;
+    loop_unwatch(exchange->proxy->loop, &exchange->client.watch);
+    end(exchange);
+    return client;
+}
+
 void exchange_reconnect(struct exchange *exchange, int server)
 {
     int on = 1;
     exchange->reused = false;
     exchange->state = EXCHANGE_HEAD;
     exchange->server.fd = server;
-    exchange->server.ended = false;
+    exchange->server.ended = exchange->server.needless = false;
     setsockopt(server, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     exchange_wake(exchange);
 }

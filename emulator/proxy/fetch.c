@@ -61,20 +61,6 @@ static bool take_body(struct fetch *fetch, const char *data, size_t size)
     return fetch->frame.done ? finish(fetch, PROXY_BAD, NULL) : true;
 }
 
-static void set_frame(struct fetch *fetch)
-{
-    const struct response *response = &fetch->response;
-    fetch->frame = (struct frame){.kind = FRAME_CLOSE};
-    if (fetch->is_head || response->status == 204 || response->status == 304)
-        fetch->frame = (struct frame){.kind = FRAME_NONE, .done = true};
-    else if (response->chunked)
-        fetch->frame.kind = FRAME_CHUNKED;
-    else if (response->length >= 0)
-        fetch->frame = (struct frame){.kind = FRAME_LENGTH,
-                                      .left = (uint64_t)response->length,
-                                      .done = response->length == 0};
-}
-
 /* Everything that came so far is in fetch->head. */
 static bool take_head(struct fetch *fetch)
 {
@@ -93,7 +79,7 @@ static bool take_head(struct fetch *fetch)
     if (state == HEAD_INCOMPLETE)
         return true;
     fetch->answered = true;
-    set_frame(fetch);
+    fetch->frame = frame_of(&fetch->response, fetch->is_head);
     size_t size = fetch->response.size;
     return take_body(fetch, fetch->head.data + size, fetch->head.size - size);
 }

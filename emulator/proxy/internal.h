@@ -16,6 +16,7 @@ struct proxy {
     struct loop *loop;
     struct proxy_limits limits;
     struct expire stalls, idle;
+    struct expire rests; /* exchanges between two requests */
     struct exchange *exchanges;
     unsigned count;
     struct kept *kept; /* newest first */
@@ -41,8 +42,11 @@ struct side {
     struct watch watch;
     int fd;
     uint32_t watched; /* what for */
+    uint32_t wanted;  /* of it; the rest does no harm until it happens */
+    bool needless;    /* which it just did */
     struct buf out;   /* what it has not taken yet */
     size_t sent;      /* of it */
+    bool blocked;     /* it takes no more; else what waits only waits for company */
     bool ended;       /* it sends no more */
     bool shut;        /* we send no more */
 };
@@ -53,6 +57,7 @@ enum exchange_state {
     EXCHANGE_TUNNEL, /* passes everything on */
     EXCHANGE_LAST,   /* what is left goes to the client */
     EXCHANGE_STALE,  /* waits for another connection */
+    EXCHANGE_IDLE,   /* waits for the next request */
 };
 
 struct exchange {
@@ -68,6 +73,7 @@ struct exchange {
     size_t rest_at;             /* how much of it was passed on */
     struct buf head;            /* of the answer, as far as it came in pieces */
     unsigned informational;     /* answers 1xx so far */
+    int64_t idle_ns;            /* since when */
     bool reused;
     bool reusable; /* the server said that it would serve another request */
     bool dirty;    /* but sent more than its answer */
@@ -86,6 +92,8 @@ static inline bool side_waits(const struct side *side)
 }
 /* No more will be sent. */
 void side_shut(struct side *side);
+/* Of an answer; `is_head`: to a request with the method HEAD. */
+struct frame frame_of(const struct response *response, bool is_head);
 long frame_take(struct frame *frame, const char *data, size_t size, struct buf *plain);
 
 /* answer.c */
@@ -103,6 +111,8 @@ bool exchange_abort(struct exchange *exchange);
 bool exchange_answered(struct exchange *exchange);
 /* Lets it go on from the loop. */
 void exchange_wake(struct exchange *exchange);
+/* No next request came. */
+void exchange_rested(struct exchange *exchange);
 /* Nothing moved for too long. */
 void exchange_stalled(struct exchange *exchange);
 

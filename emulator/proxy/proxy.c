@@ -11,6 +11,11 @@ static void stalled(struct expire_node *node)
     exchange_stalled((struct exchange *)node);
 }
 
+static void rested(struct expire_node *node)
+{
+    exchange_rested((struct exchange *)node);
+}
+
 struct proxy *proxy_new(struct loop *loop, const struct proxy_limits *limits)
 {
     struct proxy *proxy = calloc(1, sizeof *proxy);
@@ -19,6 +24,7 @@ struct proxy *proxy_new(struct loop *loop, const struct proxy_limits *limits)
     proxy->loop = loop;
     proxy->limits = *limits;
     expire_init(&proxy->stalls, loop, limits->stall_ms, stalled);
+    expire_init(&proxy->rests, loop, limits->idle_ms, rested);
     kept_init(proxy);
     return proxy;
 }
@@ -31,6 +37,7 @@ void proxy_free(struct proxy *proxy)
         exchange_abort(proxy->exchanges);
     kept_close(proxy);
     expire_close(&proxy->stalls);
+    expire_close(&proxy->rests);
     free(proxy);
 }
 

@@ -59,6 +59,11 @@ struct proxy_events {
     /* A kept connection was closed just before it was used. True: exchange_reconnect() or
      * exchange_gone() follows. May be NULL. */
     bool (*stale)(void *arg);
+    /* Only when set does the client's connection stay with the exchange after an answer, together
+     * with that to the server. idle(): the answer is complete. next(): the client sent something;
+     * exchange_again() or exchange_leave() follows at once. */
+    void (*idle)(void *arg);
+    void (*next)(void *arg);
     /* It is over; the exchange must not be used any more. `reusable` is the server's connection
      * when it can serve another request, else -1; the callee takes it. */
     void (*done)(void *arg, int reusable);
@@ -80,6 +85,14 @@ struct exchange_start {
 struct exchange *exchange_new(struct proxy *proxy, const struct exchange_start *start);
 /* Takes fd. */
 void exchange_reconnect(struct exchange *exchange, int server);
+/* Of an exchange that is idle: */
+int exchange_client(const struct exchange *exchange);
+/* Whether the server's connection was used so recently that a server does not close it yet. */
+bool exchange_is_fresh(const struct exchange *exchange);
+/* Goes on with the next request, which was read from the client, and takes its head. */
+void exchange_again(struct exchange *exchange, struct proxy_request *request);
+/* The client's connection, which is the caller's; done() is called. */
+int exchange_leave(struct exchange *exchange);
 /* The server is gone: closes at once, with an answer when there was none yet. */
 void exchange_gone(struct exchange *exchange, const char *why);
 

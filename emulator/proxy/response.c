@@ -70,24 +70,13 @@ static const char *connection_field(struct response *response, struct span value
     return NULL;
 }
 
-static struct span trim(struct span span)
-{
-    while (span.size && (span.at[0] == ' ' || span.at[0] == '\t')) {
-        span.at++;
-        span.size--;
-    }
-    while (span.size && (span.at[span.size - 1] == ' ' || span.at[span.size - 1] == '\t'))
-        span.size--;
-    return span;
-}
-
 static bool split_field(struct span line, struct span *name, struct span *value)
 {
     const char *colon = memchr(line.at, ':', line.size);
     if (!colon)
         return false;
     *name = (struct span){line.at, (size_t)(colon - line.at)};
-    *value = trim((struct span){colon + 1, line.size - name->size - 1});
+    *value = span_trim((struct span){colon + 1, line.size - name->size - 1});
     return name->size > 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -66,6 +67,19 @@ static void join_command(json_t *body)
 static void ask_for_bytes(json_t *body)
 {
     json_object_set_new(body, "encoding", json_string("none"));
+}
+
+/* The port of a path. */
+static void read_port(json_t *body)
+{
+    const char *text = json_string_value(json_object_get(body, "port"));
+    if (text && *text && strlen(text) <= 9 && strspn(text, "0123456789") == strlen(text))
+        json_object_set_new(body, "port", json_integer(strtol(text, NULL, 10)));
+}
+
+static json_t *shape_is_exposed(json_t *result, const json_t *args, int64_t duration_ms)
+{
+    return json_pack("{s:o, s:O}", "exposed", result, "port", json_object_get(args, "port"));
 }
 
 const struct api_row api_rows[] = {
@@ -233,6 +247,30 @@ const struct api_row api_rows[] = {
      .example = "{\"timeout\": 30000}",
      .result = "{exitCode}"},
     {.method = "POST",
+     .path = "/api/port/expose",
+     .name = "exposePort",
+     .example = "{\"port\": 8080, \"name\": \"web\"}",
+     .result = "{url, port, name?, pathUrl}",
+     .no_session = true},
+    {.method = "GET",
+     .path = "/api/exposed-ports",
+     .name = "getExposedPorts",
+     .example = "",
+     .result = "[{url, port, status}]"},
+    {.method = "GET",
+     .path = "/api/exposed-ports/{port}",
+     .name = "isPortExposed",
+     .example = "",
+     .result = "{exposed, port}",
+     .shape = shape_is_exposed,
+     .prepare = read_port},
+    {.method = "DELETE",
+     .path = "/api/exposed-ports/{port}",
+     .name = "unexposePort",
+     .example = "",
+     .result = "{success, port}",
+     .prepare = read_port},
+    {.method = "POST",
      .path = "/api/code/context/create",
      .name = "createCodeContext",
      .example = "{\"language\": \"javascript\"}",
@@ -316,12 +354,17 @@ static void reply_no_route(struct http_request *request)
 {
     const char *path = http_path(request);
     struct nearest nearest = nearest_to(path);
-    for (const struct api_row *row = api_rows; row->method; row++)
+    const struct api_row *like = NULL;
+    for (const struct api_row *row = api_rows; row->method; row++) {
+        const char *before = nearest.best;
         nearest_try(&nearest, row->path);
+        if (nearest.best != before)
+            like = row;
+    }
     char hint[160];
-    if (nearest.best)
+    if (like)
         snprintf(hint, sizeof hint, "Did you mean %s %s? All routes are in docs/api.md",
-                 find_row("", nearest.best)->method, nearest.best);
+                 like->method, like->path);
     else
         snprintf(hint, sizeof hint,
                  "All routes are in docs/api.md; POST /sandbox/{id}/{method} calls SDK methods");
@@ -415,6 +458,11 @@ void api_route(struct worker *worker, struct http_request *request)
     CLEANUP_TARGET struct target target = TARGET_INIT;
     if (target_from_headers(&target, request, worker->config.objects) < 0)
         return;
+    if (row->no_session && target.session) {
+        problem_reply(request, 400, "VALIDATION_FAILED", NULL, "Leave X-Session-Id out",
+                      "Ports belong to the sandbox and are not exposed by a session");
+        return;
+    }
     const struct method_row *method = method_find(row->name);
     CLEANUP_BODY struct body body = BODY_INIT;
     json_t *args = method->upload ? upload_arguments(request)

@@ -15,6 +15,7 @@ struct api_row {
     const char *result;
     const char *query;   /* arguments that may come with the query, parted by spaces; or NULL */
     shape_function *shape;         /* NULL = as the method's */
+    bool no_session;               /* refuses X-Session-Id */
     void (*prepare)(json_t *body); /* changes the body before it is checked; or NULL */
 };
 extern const struct api_row api_rows[]; /* ends with a NULL method */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/heap.h"
 #include "base/jsonstr.h"
 
 /* A NUL is legal in JSON; the layer that takes the string says whether it may have one. */
@@ -35,7 +36,7 @@ static int read_cut(struct body *body, const char *member, int index, size_t lea
         jsonstr_cut(body->raw.data, body->raw.size, member, index, least, &inside, &size, &rest);
     if (found <= 0)
         return found;
-    body->json = json_loads(rest, LOAD_FLAGS, NULL);
+    body->json = heap_load_json(rest, strlen(rest), LOAD_FLAGS, NULL);
     if (!body->json)
         return 0;
     body->content = inside;
@@ -58,7 +59,7 @@ int body_read(struct body *body, struct http_request *request, const char *membe
         if (result != 0)
             return result;
     }
-    body->json = json_loadb(raw->data, raw->size, LOAD_FLAGS, &body->error);
+    body->json = heap_load_json(raw->data, raw->size, LOAD_FLAGS, &body->error);
     return body->json ? 1 : -EINVAL;
 }
 

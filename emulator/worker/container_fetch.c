@@ -9,10 +9,13 @@
 #include "base/cleanup.h"
 #include "base/jsonstr.h"
 #include "proxy/fetch.h"
+#include "worker/port_wait.h"
 #include "worker/problem.h"
 
 enum { REQUEST_MAX = 64 * 1024 * 1024, BODY_MAX = 32 * 1024 * 1024, TIMEOUT_MS = 300000 };
 enum { REDIRECTS_MAX = 20 };
+
+#define OPERATION "containerFetch"
 
 struct asking {
     struct call *outer;
@@ -20,11 +23,13 @@ struct asking {
     struct loop *loop;
     struct call call;
     json_t *args; /* of the connect */
+    struct port_wait wait;
     struct object_hold hold;
     struct fetch *fetch;
     uint16_t port;
     int redirects;
     bool is_head, follow;
+    bool left;    /* nobody wants the answer */
     char *target; /* "/path?query" */
     char *method;
 };
@@ -32,6 +37,7 @@ struct asking {
 static void asking_free(struct asking *asking)
 {
     asking->outer->left = NULL;
+    loop_disarm(asking->loop, &asking->wait.again);
     object_release(&asking->hold);
     if (asking->fetch)
         fetch_drop(asking->fetch);
@@ -118,7 +124,7 @@ static char *redirect_target(const struct asking *asking, const struct fetch_res
     return NULL;
 }
 
-static void ask_connect(struct asking *asking);
+static void ask_connect(void *arg);
 
 /* As fetch() does it; true when another request is on its way. */
 static bool redirected(struct asking *asking, const struct fetch_result *result)
@@ -208,47 +214,61 @@ static int write_request(const struct asking *asking, struct buf *to)
     return result < 0 || to->error ? -1 : 0;
 }
 
-/* Nobody waits for the answer. A connect that is going on ends by itself. */
+/* A connect that is going on is answered first. */
+static void stop(struct asking *asking, const char *why)
+{
+    if (asking->fetch || timer_armed(&asking->wait.again))
+        fail(asking, CODE_PLAIN_ERROR, why);
+}
+
 static void client_left(struct call *outer)
 {
     struct asking *asking = outer->left_arg;
-    if (asking->fetch)
-        fail(asking, CODE_PLAIN_ERROR, "the client left");
+    asking->left = true;
+    stop(asking, "the client left");
 }
 
 static void container_gone(void *arg)
 {
-    struct asking *asking = arg;
-    fail(asking, CODE_PLAIN_ERROR, "the container is gone");
+    stop(arg, "the container is gone");
+}
+
+static void not_connected(struct asking *asking, struct answer *answer)
+{
+    struct call *outer = asking->outer;
+    if (port_wait_more(&asking->wait, answer, OPERATION))
+        return;
+    asking_free(asking);
+    outer->done(outer, answer);
 }
 
 static void connected(struct call *call, struct answer *answer)
 {
     struct asking *asking = call->arg;
-    if (answer->code != CODE_OK || !answer->has_socket) {
-        struct call *outer = asking->outer;
-        asking_free(asking);
-        outer->done(outer, answer);
-        return;
-    }
+    struct call *outer = asking->outer;
     CLEANUP_BUF struct buf request = BUF_INIT(REQUEST_MAX);
-    asking->hold = (struct object_hold){.gone = container_gone, .arg = asking};
-    if (write_request(asking, &request) == 0 &&
-        object_hold(asking->object, &asking->hold, "containerFetch") == 0)
-        asking->fetch = fetch_new(asking->loop, answer->socket, &request, asking->is_head, BODY_MAX,
-                                  TIMEOUT_MS, answered, asking);
-    if (!asking->fetch) {
-        struct call *outer = asking->outer;
+    if (asking->left) {
+        fail(asking, CODE_PLAIN_ERROR, "the client left");
+    } else if (answer->code != CODE_OK || !answer->has_socket) {
+        not_connected(asking, answer);
+    } else if (write_request(asking, &request) < 0) {
         asking_free(asking);
         call_error(outer, CODE_VALIDATION_FAILED, NULL, NULL,
                    "init must have headers of strings, and a body of at most 64 MiB");
-        return;
+    } else if (!asking->hold.object && object_hold(asking->object, &asking->hold, OPERATION) < 0) {
+        fail(asking, CODE_PLAIN_ERROR, "the container is gone");
+    } else {
+        asking->fetch = fetch_new(asking->loop, answer->socket, &request, asking->is_head, BODY_MAX,
+                                  TIMEOUT_MS, answered, asking);
+        answer->has_socket = !asking->fetch;
+        if (!asking->fetch)
+            fail(asking, CODE_SERVICE_NOT_RESPONDING, "out of memory");
     }
-    answer->has_socket = false;
 }
 
-static void ask_connect(struct asking *asking)
+static void ask_connect(void *arg)
 {
+    struct asking *asking = arg;
     asking->call = (struct call){.args = asking->args, .done = connected, .arg = asking};
     object_call(asking->object, &container_connect, &asking->call);
 }
@@ -315,6 +335,11 @@ void container_fetch(struct loop *loop, struct object *object, struct call *call
                               .object = object,
                               .loop = loop,
                               .port = (uint16_t)port,
+                              .wait = {.loop = loop,
+                                       .object = object,
+                                       .hold = &asking->hold,
+                                       .again = {.fire = ask_connect, .arg = asking}},
+                              .hold = {.gone = container_gone, .arg = asking},
                               .follow = !redirect || strcmp(redirect, "follow") == 0,
                               .target = target_of(url),
                               .method = strdup(method ? method : "GET"),
@@ -329,5 +354,6 @@ void container_fetch(struct loop *loop, struct object *object, struct call *call
     asking->is_head = strcmp(asking->method, "HEAD") == 0;
     call->left = client_left;
     call->left_arg = asking;
+    port_wait_begin(&asking->wait);
     ask_connect(asking);
 }

@@ -63,6 +63,7 @@ struct method_row {
     const char *target;
     bool in_session; /* runs in a session: the default one when the call names none */
     bool upload;     /* the body is not JSON but the bytes of a file: see upload.h */
+    bool wants_host;       /* `hostname` is that of the request when the call names none */
     bool events_on_accept; /* `Accept: text/event-stream` stands for the option `onOutput` */
     struct param_row params[PARAMS_MAX];
     shape_function *shape; /* NULL = as it comes */

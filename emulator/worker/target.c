@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -76,6 +77,7 @@ static int read_options(struct target *target, struct http_request *request)
     target->options.sleep_after = either(target, request, "X-Sandbox-Sleep-After", "sleepAfter");
     target->options.colo = http_header(request, "X-Sandpit-Colo");
     target->class_name = either(target, request, "X-Sandbox-Class", "class");
+    target->type = http_header(request, "X-Sandbox-Type");
     return normalize(target, request);
 }
 
@@ -123,11 +125,6 @@ int target_from_headers(struct target *target, struct http_request *request,
     }
     if (read_session(target, request) < 0 || read_options(target, request) < 0)
         return -EINVAL;
-    /* The type is a short name for a class, when the project has such a class. */
-    const char *type = http_header(request, "X-Sandbox-Type");
-    if (!target->class_name && type && strcmp(type, "python") == 0 &&
-        objects_class(objects, "SandboxPython"))
-        target->class_name = "SandboxPython";
     return 0;
 }
 
@@ -167,13 +164,25 @@ static void reply_no_object(const struct target *target, struct http_request *re
         reply_storage(request, err);
 }
 
+/* "python" is SandboxPython, when the project has such a class; else the default counts. */
+static const char *class_of(const struct target *target, const struct objects *objects)
+{
+    char name[sizeof((struct object_class *)0)->name];
+    const char *type = target->type;
+    if ((target->class_name && *target->class_name) || !type || !*type)
+        return target->class_name;
+    snprintf(name, sizeof name, "Sandbox%c%.40s", toupper((unsigned char)*type), type + 1);
+    const struct object_class *class = objects_class(objects, name);
+    return class ? class->name : NULL;
+}
+
 struct object *target_object(const struct target *target, struct http_request *request,
                              struct objects *objects)
 {
     if (target_check(target, request) < 0)
         return NULL;
     struct error err = {0};
-    struct object *object = objects_get(objects, target->class_name, target->id, &err);
+    struct object *object = objects_get(objects, class_of(target, objects), target->id, &err);
     if (!object) {
         reply_no_object(target, request, &err);
         return NULL;

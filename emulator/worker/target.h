@@ -8,7 +8,7 @@
 struct target {
     bool headers_only; /* the query is not ours to read */
     char *id; /* malloc'd */
-    const char *class_name;
+    const char *class_name, *type; /* the type is a short name for a class */
     struct object_options options;
     int default_session; /* -1 = as configured, 0 = off, 1 = on */
     const char *session; /* X-Session-Id, or NULL */

@@ -6,9 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-
-/* How a container that was started by this request is waited for, as the SDK's defaults have it. */
-enum { PORT_READY_MS = 90000, WAIT_INTERVAL_MS = 300 };
+#include "worker/port_wait.h"
 
 static const char disconnected[] = "Container suddenly disconnected, try again";
 
@@ -22,8 +20,7 @@ struct tunnel {
     struct call call;
     json_t *args;
     bool calling; /* the object has not answered yet */
-    struct timer retry;
-    int64_t wait_until_ns; /* for the port, in a container that this request started */
+    struct port_wait wait;
     struct object_hold hold;
     unsigned life;
     int server; /* connected, until the proxy has it; else -1 */
@@ -34,7 +31,7 @@ struct tunnel {
 
 static void tunnel_free(struct tunnel *tunnel)
 {
-    loop_disarm(tunnel->worker->config.loop, &tunnel->retry);
+    loop_disarm(tunnel->worker->config.loop, &tunnel->wait.again);
     object_release(&tunnel->hold);
     cleanup_fd(&tunnel->server);
     buf_free(&tunnel->forward.head);
@@ -97,7 +94,8 @@ static void on_failed(void *arg, enum proxy_fault fault, const char *why,
 static bool on_stale(void *arg)
 {
     struct tunnel *tunnel = arg;
-    return tunnel->hold.object && loop_arm(tunnel->worker->config.loop, &tunnel->retry, 0) == 0;
+    return tunnel->hold.object &&
+           loop_arm(tunnel->worker->config.loop, &tunnel->wait.again, 0) == 0;
 }
 
 static void on_done(void *arg, int reusable)
@@ -116,7 +114,7 @@ static void container_gone(void *arg)
     struct tunnel *tunnel = arg;
     if (tunnel->exchange) {
         exchange_gone(tunnel->exchange, "the container is gone");
-    } else if (timer_armed(&tunnel->retry)) {
+    } else if (timer_armed(&tunnel->wait.again)) {
         problem_reply(tunnel->request, 500, "CONTAINER_DISCONNECTED", NULL, NULL, "%s",
                       disconnected);
         tunnel->request = NULL;
@@ -147,7 +145,12 @@ static void on_taken(void *arg, struct http_taken_socket *socket)
         .server = steal_fd(&tunnel->server),
         .reused = tunnel->reused,
         .request = &tunnel->forward,
-        .events = {on_upgraded, on_active, on_failed, on_stale, on_done, tunnel},
+        .events = {.upgraded = on_upgraded,
+                   .active = on_active,
+                   .failed = on_failed,
+                   .stale = on_stale,
+                   .done = on_done,
+                   .arg = tunnel},
     };
     tunnel->exchange = exchange_new(tunnel->worker->proxy, &start);
     if (!tunnel->exchange)
@@ -170,23 +173,13 @@ static void take(struct tunnel *tunnel)
     tunnel_end(tunnel);
 }
 
-/* Tries again later when that may help; false when it does not. */
-static bool wait_more(struct tunnel *tunnel, const struct answer *answer)
-{
-    if (answer->code != CODE_SERVICE_NOT_RESPONDING || loop_now_ns() >= tunnel->wait_until_ns)
-        return false;
-    if (!tunnel->hold.object && object_hold(tunnel->object, &tunnel->hold, "proxy") < 0)
-        return false;
-    return loop_arm(tunnel->worker->config.loop, &tunnel->retry, MS_NS(WAIT_INTERVAL_MS)) == 0;
-}
-
 static void connect_failed(struct tunnel *tunnel, struct answer *answer)
 {
     if (tunnel->exchange) {
         exchange_gone(tunnel->exchange, answer->message ? answer->message : "it is gone");
         return;
     }
-    if (wait_more(tunnel, answer))
+    if (port_wait_more(&tunnel->wait, answer, "proxy"))
         return;
     problem_answer(tunnel->request, tunnel->face, tunnel->worker->config.clock, answer);
     tunnel->request = NULL;
@@ -249,7 +242,9 @@ static int fill(struct tunnel *tunnel, const struct tunnel_spec *spec)
                         .token = http_token(tunnel->request),
                         .answer_fields = spec->answer_fields};
     int result = edit_request(tunnel->request, &edit, &tunnel->forward);
-    tunnel->args = json_pack("{s:i}", "port", (int)spec->port);
+    /* What the container forwards itself comes from the inside. */
+    tunnel->args = json_pack("{s:i, s:b}", "port", (int)spec->port, "inside",
+                             spec->face == FACE_PROXY);
     return result < 0 ? result : tunnel->args ? 0 : -ENOMEM;
 }
 
@@ -266,7 +261,10 @@ void tunnel_start(struct worker *worker, struct http_request *request,
                               .object = spec->object,
                               .port = spec->port,
                               .face = spec->face,
-                              .retry = {.fire = ask_connect, .arg = tunnel},
+                              .wait = {.loop = worker->config.loop,
+                                       .object = spec->object,
+                                       .hold = &tunnel->hold,
+                                       .again = {.fire = ask_connect, .arg = tunnel}},
                               .hold = {.gone = container_gone, .arg = tunnel},
                               .server = -1};
     int result = fill(tunnel, spec);
@@ -279,8 +277,7 @@ void tunnel_start(struct worker *worker, struct http_request *request,
         tunnel_free(tunnel);
         return;
     }
-    if (!object_is_healthy(spec->object))
-        tunnel->wait_until_ns = loop_now_ns() + MS_NS(PORT_READY_MS);
+    port_wait_begin(&tunnel->wait);
     http_on_gone(request, client_gone, tunnel);
     if (!take_kept(tunnel))
         ask_connect(tunnel);

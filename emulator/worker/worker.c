@@ -65,6 +65,11 @@ void worker_disconnect(struct worker *worker)
     worker->proxy = NULL;
 }
 
+struct proxy *worker_proxy(struct worker *worker)
+{
+    return worker->proxy;
+}
+
 void worker_free(struct worker *worker)
 {
     worker_disconnect(worker);

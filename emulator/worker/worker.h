@@ -11,6 +11,7 @@
 #include "objects/objects.h"
 
 struct worker;
+struct proxy;
 
 struct worker_config {
     struct loop *loop; /* for forwarded requests */
@@ -25,6 +26,8 @@ struct worker_config {
 
 /* Fails when a row of the method table names an operation that no layer below has. */
 struct worker *worker_new(const struct worker_config *config, struct error *err);
+/* What forwards its requests; previews share it. */
+struct proxy *worker_proxy(struct worker *worker);
 /* After objects_shutdown() is done: no call may be in flight. */
 void worker_free(struct worker *worker);
 

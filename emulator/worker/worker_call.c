@@ -212,6 +212,8 @@ void worker_call_row(struct http_request *request, const struct worker_config *c
     if (!call)
         return;
     call->shape = shape ? shape : row->shape;
+    if (row->wants_host && !json_object_get(args, "hostname") && http_host(request))
+        json_object_set_new(args, "hostname", json_text(http_host(request)));
     if (takes_session(row) && !choose_session(call, row, target, object))
         return;
     switch (row->kind) {

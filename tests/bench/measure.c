@@ -8,9 +8,12 @@
 
 #include "base/cleanup.h"
 #include "clock.h"
+#include "config.h"
 #include "code.h"
 #include "cpus.h"
+#include "events.h"
 #include "http_client.h"
+#include "preview.h"
 #include "program.h"
 #include "raw.h"
 #include "steps.h"
@@ -487,6 +490,9 @@ const struct measure_group measure_groups[] = {
     {"sandboxes", measure_sandboxes}, {"start", measure_start},
     {"listing", measure_listing},     {"streams", measure_streams},
     {"code", measure_code},           {"clone", measure_clone},
-    {"clock", measure_clock},
-    {"load", measure_load},           {0},
+    {"clock", measure_clock},         {"events", measure_events},
+    {"load", measure_load},
+    {"config", measure_config},
+    {"preview", measure_preview},
+    {0},
 };

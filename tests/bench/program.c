@@ -16,7 +16,7 @@
 
 enum { READY_MS = 20000, STOP_MS = 20000 };
 
-const char *program_network = "none", *program_mirror;
+const char *program_network = "none", *program_mirror, *program_events;
 
 __attribute__((noreturn)) static void become(const char *scratch, int ready)
 {
@@ -25,11 +25,15 @@ __attribute__((noreturn)) static void become(const char *scratch, int ready)
     const char *argv[] = {SANDPIT_BINARY, "dev",        "--port",        "0",
                           "--ephemeral",  "--ready-fd", number,          "--log-level",
                           "none",         "--network",  program_network, NULL,
-                          NULL,           NULL};
+                          NULL,           NULL,         NULL,            NULL};
+    size_t last = 11;
     if (program_mirror) {
-        size_t count = sizeof argv / sizeof *argv;
-        argv[count - 3] = "--git-mirror";
-        argv[count - 2] = program_mirror;
+        argv[last++] = "--git-mirror";
+        argv[last++] = program_mirror;
+    }
+    if (program_events) {
+        argv[last++] = "--events-file";
+        argv[last++] = program_events;
     }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     fcntl(ready, F_SETFD, 0);

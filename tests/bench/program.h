@@ -11,8 +11,8 @@ struct program {
     int port;
 };
 
-/* The word for --network, and that for --git-mirror or NULL. */
-extern const char *program_network, *program_mirror;
+/* The word for --network, and those for --git-mirror and --events-file or NULL. */
+extern const char *program_network, *program_mirror, *program_events;
 
 /* Starts `sandpit dev` on a free port, without state, with its runtime directory below `scratch`.
  * Returns when it has told its URL. */

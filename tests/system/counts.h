@@ -13,6 +13,7 @@ struct counts {
     int warm_up;       /* cycles before anything is compared */
     int execs;         /* for each of 8 sessions at once */
     int torture_step;  /* every so many calls, one fails */
+    int torture_most;  /* of one kind in one step */
     int torture_start; /* the same while the emulator starts */
     int swaps;         /* rounds of calls on a path that changes under them */
     int entries;       /* of the largest directory */
@@ -26,6 +27,7 @@ static inline struct counts counts_now(void)
                                         .warm_up = 30,
                                         .execs = 500,
                                         .torture_step = 37,
+                                        .torture_most = 12,
                                         .torture_start = 37,
                                         .swaps = 200,
                                         .entries = 20000,
@@ -35,6 +37,7 @@ static inline struct counts counts_now(void)
                                        .warm_up = 2000,
                                        .execs = 5000,
                                        .torture_step = 1,
+                                       .torture_most = 600,
                                        .torture_start = 1,
                                        .swaps = 30000,
                                        .entries = 1000000,

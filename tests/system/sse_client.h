@@ -10,13 +10,6 @@
 
 #include "support.h"
 
-/* A sanitizer keeps what was freed for a while. */
-#ifdef __SANITIZE_ADDRESS__
-enum { MEMORY_FACTOR = 10 };
-#else
-enum { MEMORY_FACTOR = 1 };
-#endif
-
 struct sse {
     int fd;
     int status;

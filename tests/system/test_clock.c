@@ -179,6 +179,27 @@ TEST advances_at_once_add_up_and_requests_between_them_are_served(void)
     PASS();
 }
 
+TEST of_two_advances_at_once_each_tells_only_what_it_caused(void)
+{
+    for (int round = 0; round < 5; round++) {
+        struct client clients[2];
+        ASSERT(exec_in("once", "?sleepAfter=5m"));
+        for (int i = 0; i < 2; i++) {
+            clients[i] = (struct client){.path = "/cdn-cgi/local/clock/advance",
+                                         .body = "{\"by\": \"10m\"}"};
+            pthread_create(&clients[i].thread, NULL, run_client, &clients[i]);
+        }
+        int told = 0;
+        for (int i = 0; i < 2; i++) {
+            pthread_join(clients[i].thread, NULL);
+            CLEANUP_REPLY struct reply reply = clients[i].reply;
+            told += reply.body && strstr(reply.body, "\"sandbox\":\"once\"");
+        }
+        ASSERT_EQ(1, told);
+    }
+    PASS();
+}
+
 TEST an_advance_during_a_start_waits_for_it(void)
 {
     for (int i = 0; i < 10; i++) {
@@ -258,6 +279,7 @@ SUITE(clock_suite)
     RUN_TEST(timers_fire_in_order_each_at_its_own_time);
     RUN_TEST(next_goes_to_the_earliest_timer_and_says_when_there_is_none);
     RUN_TEST(advances_at_once_add_up_and_requests_between_them_are_served);
+    RUN_TEST(of_two_advances_at_once_each_tells_only_what_it_caused);
     RUN_TEST(an_advance_during_a_start_waits_for_it);
     RUN_TEST(the_command_line_turns_it_and_refuses_nonsense_with_2);
     RUN_TEST(it_ends_with_the_year_9999);

@@ -82,7 +82,7 @@ TEST stop_and_destroy_work_and_an_unknown_id_is_an_error(void)
 TEST help_is_there_for_every_command_and_mistakes_exit_2(void)
 {
     static const char *const commands[] = {"dev",  "exec",    "run",    "ps",   "clock",
-                                           "stop", "destroy", "events", "logs", "why", "demo"};
+                                           "stop", "destroy", "events", "logs", "why", "demo", "reset", "state"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         CLEANUP_OUTPUT struct output a = sandpit(commands[i], "--help", NULL, NULL, NULL, NULL);
         ASSERT_EQm(commands[i], 0, a.status);

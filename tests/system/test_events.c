@@ -244,12 +244,12 @@ TEST the_command_follows_until_the_emulator_ends(void)
 {
     struct emulator other = {0};
     ASSERT_EQ(0, emulator_start(&other, NULL));
-    char script[512];
+    CLEANUP_REPLY struct reply used = post(&other, "/sandbox/x/exec", "[\"true\"]");
+    char script[512]; /* the emulator ends once the follower has shown that it follows */
     snprintf(script, sizeof script,
-             "%s events -f --port %d --json & "
-             "curl -sf -o /dev/null http://localhost:%d/sandbox/x/exec -d '[\"true\"]'; "
-             "kill -TERM %d; wait $!",
-             SANDPIT_BINARY, other.port, other.port, other.pid);
+             "%s events -f --port %d --json | while read -r line; do echo \"$line\"; "
+             "case $line in *container.healthy*) kill -TERM %d;; esac; done",
+             SANDPIT_BINARY, other.port, other.pid);
     const char *const argv[] = {"sh", "-c", script, NULL};
     CLEANUP_FREE char *out = NULL;
     run_command(&other, argv, &out, NULL);
@@ -316,9 +316,11 @@ TEST the_console_names_the_sandbox_and_colours_it_only_when_asked(void)
     CLEANUP_REPLY struct reply a = post(&other, "/sandbox/red/exec", "[\"true\"]");
     CLEANUP_REPLY struct reply b =
         post(&other, "/cdn-cgi/local/clock/advance", "{\"by\": \"10m\"}");
+    ASSERT_EQm(keep(a.body), 200, a.status);
+    ASSERT_EQm(keep(b.body), 200, b.status);
     emulator_stop(&other);
     CLEANUP_FREE char *log = read_all(other.log);
-    ASSERTm(keep(log), strstr(log, "[red] starts, for execute"));
+    ASSERTm(keep(log), strstr(log, "[red] started for execute"));
     ASSERTm(keep(log), strstr(log, "[red] slept: idle for 10m after execute"));
     ASSERTm(keep(log), strstr(log, "POST /sandbox/red/exec 200 OK ("));
     ASSERT_EQ(NULL, strchr(log, '\x1b'));
@@ -328,9 +330,11 @@ TEST the_console_names_the_sandbox_and_colours_it_only_when_asked(void)
     ASSERT_EQ(0, started);
     CLEANUP_REPLY struct reply c = post(&other, "/sandbox/red/exec", "[\"true\"]");
     CLEANUP_REPLY struct reply d = post(&other, "/sandbox/red/stop", "[]");
+    ASSERT_EQm(keep(c.body), 200, c.status);
+    ASSERT_EQm(keep(d.body), 200, d.status);
     emulator_stop(&other);
     CLEANUP_FREE char *coloured = read_all(other.log);
-    const char *first = strstr(coloured, "[red]\x1b[0m starts");
+    const char *first = strstr(coloured, "[red]\x1b[0m started");
     const char *second = strstr(coloured, "[red]\x1b[0m stopped");
     ASSERTm(keep(coloured), first && second);
     ASSERTm("always the same colour", strncmp(first - 5, second - 5, 5) == 0 && first[-1] == 'm');

@@ -1,5 +1,5 @@
-/* Faults: what a test orders, and what clients then see of it. The clock stands still; what waits for
- * it goes on when the test turns it. */
+/* Faults: what a test orders, and what clients then see of it. The clock stands still; what waits
+ * for it goes on when the test turns it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,8 +158,8 @@ TEST faults_are_listed_counted_and_removed(void)
 
 TEST the_command_orders_lists_and_removes_them(void)
 {
-    const char *add[] = {SANDPIT_BINARY, "fault",   "start", "no-instance", "--times",
-                         "2",            "--sandbox", "cli", NULL};
+    const char *add[] = {SANDPIT_BINARY, "fault", "start", "no-instance", "--times", "2",
+                         "--sandbox",    "cli",   NULL};
     const char *list[] = {SANDPIT_BINARY, "fault", NULL};
     const char *bad[] = {SANDPIT_BINARY, "fault", "port", "burn", NULL};
     const char *half[] = {SANDPIT_BINARY, "fault", "start", NULL};
@@ -241,7 +241,8 @@ TEST too_little_memory_at_the_start_is_a_500_for_good(void)
     ASSERT_EQ(500, r.status);
     ASSERT_STR_EQ("INTERNAL_ERROR", text_at(r.json, "code"));
     ASSERT(strstr(text_at(r.json, "context.error"), "ran out of memory"));
-    ASSERTm("nobody should try again", !header_of(&r, "Retry-After", after, sizeof after));
+    ASSERT_STR_EQm("nobody should try again", "",
+                   header_of(&r, "Retry-After", after, sizeof after));
     PASS();
 }
 
@@ -374,7 +375,7 @@ TEST a_full_disk_is_no_space_and_writes_nothing(void)
     ASSERT_STR_EQ("NO_SPACE", text_at(r.json, "code"));
     ASSERT_STR_EQ("/workspace/a", text_at(r.json, "context.path"));
     CLEANUP_REPLY struct reply api =
-        request(&emulator, "POST", "/api/write", "X-Sandbox-Id: full\r\n",
+        request(&emulator, "POST", "/api/file/write", "X-Sandbox-Id: full\r\n",
                 "{\"path\": \"/workspace/a\", \"content\": \"x\"}");
     ASSERT_EQ(500, api.status);
     ASSERT_STR_EQ("FILESYSTEM_ERROR", text_at(api.json, "code"));
@@ -389,7 +390,7 @@ TEST a_refused_port_is_a_502(void)
     CLEANUP_REPLY struct reply up = call("web", "exec", "[\"true\"]");
     CLEANUP_REPLY struct reply r = call("web", "containerFetch", "[\"http://localhost/\", 8080]");
     ASSERT_EQ(1, events_of("fault.fired", "web"));
-    ASSERTm(keep(r.body), r.status == 502 || r.status == 503 || r.status == 500);
+    ASSERT_EQm(keep(r.body), 502, r.status);
     ASSERTm(keep(r.body), strstr(r.body, "not listening"));
     PASS();
 }

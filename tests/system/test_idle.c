@@ -200,6 +200,20 @@ TEST molt244_looking_does_not_keep_awake(void)
     PASS();
 }
 
+TEST sb891_the_end_of_a_session_ends_no_other_processes(void)
+{
+    CLEANUP_REPLY struct reply made = call("sb891", "createSession", "[{\"id\": \"short\"}]");
+    ASSERT_EQ(200, made.status);
+    CLEANUP_REPLY struct reply process = call("sb891", "startProcess", "[\"sleep 32323\"]");
+    CLEANUP_REPLY struct reply shell = call("sb891", "exec", "[\"sleep 32323 & true\"]");
+    ASSERT(processes_become("sleep 32323", 2, 5000));
+    CLEANUP_REPLY struct reply gone = call("sb891", "deleteSession", "[\"short\"]");
+    ASSERT_EQ(200, gone.status);
+    ASSERT_EQ(2, processes_with("sleep 32323"));
+    ASSERT(set("sb891", "destroy", "[]"));
+    PASS();
+}
+
 TEST mastra23706_what_was_lost_is_told(void)
 {
     CLEANUP_REPLY struct reply write = call("mastra", "writeFile", "[\"/workspace/w\", \"x\"]");
@@ -434,6 +448,7 @@ SUITE(idle_suite)
     RUN_TEST(ct034_sleep_after_of_the_first_call_counts_from_the_first_moment);
     RUN_TEST(ct191_keep_alive_does_not_spin);
     RUN_TEST(molt244_looking_does_not_keep_awake);
+    RUN_TEST(sb891_the_end_of_a_session_ends_no_other_processes);
     RUN_TEST(mastra23706_what_was_lost_is_told);
     RUN_TEST(equal_options_are_no_activity_and_setters_are);
     RUN_TEST(activity_just_before_the_deadline_moves_it_and_the_deadline_itself_is_too_late);

@@ -1,5 +1,6 @@
 /* The platform around the containers: how many may run, how long a start takes, how the SDK tries
  * again, where a sandbox is, its labels and timeouts, and whether SDK and image belong together. */
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,10 +53,14 @@ static void project_make(const char *const *files)
     }
 }
 
+static int project_drop(const char *path, const struct stat *status, int type, struct FTW *at)
+{
+    return remove(path);
+}
+
 static void project_remove(void)
 {
-    const char *argv[] = {"/bin/rm", "-r", project, NULL};
-    run_command(&emulator, argv, NULL, NULL);
+    nftw(project, project_drop, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 static struct reply call(const char *box, const char *method, const char *arguments)
@@ -233,8 +238,8 @@ TEST sdk_retries_give_up_when_the_budget_is_spent(void)
 {
     START("--sdk-retries", "on");
     CLEANUP_REPLY struct reply frozen = freeze();
-    CLEANUP_REPLY struct reply fault = post(&emulator, "/cdn-cgi/local/faults",
-                                            "{\"on\": \"start\", \"do\": \"no-instance\"}");
+    CLEANUP_REPLY struct reply fault =
+        post(&emulator, "/cdn-cgi/local/faults", "{\"on\": \"start\", \"do\": \"no-instance\"}");
     int fd = begin("box", "[\"true\"]");
     ASSERT(becomes_pending("sdk-retry"));
     CLEANUP_REPLY struct reply most = advance("2m14s");
@@ -257,8 +262,8 @@ TEST an_emulator_ends_while_calls_wait_to_be_tried_again(void)
 {
     START("--sdk-retries", "on");
     CLEANUP_REPLY struct reply frozen = freeze();
-    CLEANUP_REPLY struct reply fault = post(&emulator, "/cdn-cgi/local/faults",
-                                            "{\"on\": \"start\", \"do\": \"max-instances\"}");
+    CLEANUP_REPLY struct reply fault =
+        post(&emulator, "/cdn-cgi/local/faults", "{\"on\": \"start\", \"do\": \"max-instances\"}");
     int fd = begin("box", "[\"true\"]");
     ASSERT(becomes_pending("sdk-retry"));
     STOP();
@@ -391,7 +396,8 @@ TEST labels_are_stored_and_count_from_the_next_start_on(void)
     CLEANUP_REPLY struct reply set = call("tag", "setLabels", "[{\"team\": \"search\"}]");
     ASSERT_EQ(200, set.status);
     ASSERT_EQ(1, logged("the new labels count from its next start on"));
-    CLEANUP_REPLY struct reply same = call("tag", "configure", "[{\"labels\": {\"team\": \"search\"}}]");
+    CLEANUP_REPLY struct reply same =
+        call("tag", "configure", "[{\"labels\": {\"team\": \"search\"}}]");
     ASSERT_EQm("the same labels change nothing", 1, count_events("labels.set"));
     CLEANUP_REPLY struct reply stop = call("tag", "stop", "[]");
     CLEANUP_REPLY struct reply again = call("tag", "exec", "[\"true\"]");
@@ -522,11 +528,8 @@ TEST an_image_of_another_version_than_the_sdk_is_warned_about_once(void)
 TEST versions_that_belong_together_are_not_talked_about(void)
 {
     const char *const files[] = {
-        "wrangler.jsonc",
-        CONFIG("cloudflare/sandbox:0.7.6"),
-        "package.json",
-        "{\"devDependencies\": {\"@cloudflare/sandbox\": \"~0.7.4\"}}",
-        NULL};
+        "wrangler.jsonc", CONFIG("cloudflare/sandbox:0.7.6"), "package.json",
+        "{\"devDependencies\": {\"@cloudflare/sandbox\": \"~0.7.4\"}}", NULL};
     project_make(files);
     START(project);
     ASSERT_EQ(0, logged("@cloudflare/sandbox"));

@@ -219,7 +219,8 @@ TEST signals_reach_the_command_and_its_status_comes_back(void)
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         CLEANUP_FD int from = -1;
         pid_t pid = start_run(
-            "trap 'echo caught; kill $!; exit 42' INT TERM; sleep 100 & echo ready; wait", &from);
+            "trap 'echo caught; exit 42' INT TERM; echo ready; while :; do sleep 0.05; done",
+            &from);
         ASSERT(pid > 0);
         kill(pid, signals[i]);
         int status = 0;

@@ -203,6 +203,38 @@ TEST what_is_no_export_at_all_is_refused_by_name(void)
     PASS();
 }
 
+/* $0 is the program, $1 the scratch directory. */
+static const char full_disk[] =
+    "set -e; cd \"$1\"; mkdir -p small; mount -t tmpfs -o size=500k none small\n"
+    "$0 state import state.file --persist-to small\n"
+    "! $0 state import big.file --persist-to small --force || exit 3\n"
+    "! $0 state export small/copy.file --persist-to big || exit 4\n"
+    "test \"$(ls small)\" = sandpit\n"
+    "$0 state export same.file --persist-to small\n"
+    "grep -q kept/a.txt same.file\n";
+
+TEST a_full_disk_changes_nothing_and_leaves_no_half_of_a_file(void)
+{
+    ASSERT_EQ(0, start_on("big"));
+    size_t size = 2 << 20;
+    CLEANUP_FREE char *body = malloc(size + 64);
+    int head = snprintf(body, 64, "{\"key\": \"big\", \"content\": \"");
+    memset(body + head, 'x', size);
+    snprintf(body + head + size, 8, "\"}");
+    CLEANUP_REPLY struct reply put = post(&emulator, "/api/bucket/put", body);
+    ASSERT_EQ(0, emulator_stop(&emulator));
+    ASSERT_EQ(200, put.status);
+    CLEANUP_OUTPUT struct output out = state("big", "export", scratch("big.file"), false);
+    ASSERT_EQ(0, out.status);
+    const char *const argv[] = {"unshare", "-m",           "sh",         "-c",
+                                full_disk, SANDPIT_BINARY, emulator.dir, NULL};
+    CLEANUP_OUTPUT struct output small = {0};
+    small.status = run_command(&emulator, argv, &small.out, &small.errors);
+    ASSERT_EQm(keep(small.errors), 0, small.status);
+    ASSERTm(keep(small.errors), strstr(small.errors, "full"));
+    PASS();
+}
+
 TEST a_running_emulator_keeps_its_state_to_itself(void)
 {
     ASSERT_EQ(0, start_on("a"));
@@ -247,6 +279,9 @@ TEST the_reset_command_empties_a_running_emulator(void)
     ASSERT_EQ(0, start_on("a"));
     CLEANUP_REPLY struct reply moved =
         post(&emulator, "/cdn-cgi/local/clock/advance", "{\"by\": \"1h\"}");
+    CLEANUP_REPLY struct reply fault =
+        post(&emulator, "/cdn-cgi/local/faults", "{\"on\": \"start\", \"do\": \"no-instance\"}");
+    ASSERT(fault.status < 300);
     char port[16];
     snprintf(port, sizeof port, "%d", emulator.port);
     const char *const argv[] = {SANDPIT_BINARY, "reset", "--port", port, NULL};
@@ -256,10 +291,12 @@ TEST the_reset_command_empties_a_running_emulator(void)
     output_free(&output);
     CLEANUP_REPLY struct reply list = get(&emulator, "/cdn-cgi/local/sandboxes");
     CLEANUP_REPLY struct reply clock = get(&emulator, "/cdn-cgi/local/clock");
+    CLEANUP_REPLY struct reply faults = get(&emulator, "/cdn-cgi/local/faults");
     CLEANUP_REPLY struct reply object = get(&emulator, "/api/bucket/get?key=kept/a.txt");
     ASSERT_EQ(0, emulator_stop(&emulator));
     ASSERT_EQ(0, (int)json_array_size(at(list.json, "sandboxes")));
     ASSERT_EQ(0, (int)number_at(clock.json, "offsetMs"));
+    ASSERT_EQ(0, (int)json_array_size(at(faults.json, "faults")));
     ASSERT(object.status >= 400);
     PASS();
 }
@@ -289,6 +326,7 @@ SUITE(state_suite)
     RUN_TEST(nothing_is_replaced_without_force);
     RUN_TEST(bad_files_are_refused_and_nothing_is_lost);
     RUN_TEST(what_is_no_export_at_all_is_refused_by_name);
+    RUN_TEST(a_full_disk_changes_nothing_and_leaves_no_half_of_a_file);
     RUN_TEST(a_running_emulator_keeps_its_state_to_itself);
     RUN_TEST(reset_removes_what_is_kept_also_when_it_is_damaged);
     RUN_TEST(the_reset_command_empties_a_running_emulator);

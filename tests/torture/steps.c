@@ -52,10 +52,24 @@ bool steps_prepare(const struct emulator *emulator)
     return says(emulator, command, "ready") == NULL;
 }
 
+const char step_upgrade[] = "";
+
+static struct reply upgrade(const struct emulator *emulator, const char *path)
+{
+    char text[512];
+    int size = snprintf(text, sizeof text,
+                        "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n"
+                        "Upgrade: websocket\r\n\r\n",
+                        path);
+    return raw(emulator, text, (size_t)size, answer_ms);
+}
+
 struct reply step_run(const struct emulator *emulator, const struct step *step, int number)
 {
     char path[256];
     snprintf(path, sizeof path, step->path, number, number);
+    if (step->body == step_upgrade)
+        return upgrade(emulator, path);
     if (!step->body)
         return get(emulator, path);
     char *body = NULL;
@@ -292,6 +306,40 @@ static const char *is_healthy(const struct emulator *emulator, const struct repl
     return strcmp(text_at(reply->json, "status"), "healthy") == 0 ? NULL : "it is healthy";
 }
 
+static const char *is_exposed(const struct emulator *emulator, const struct reply *reply,
+                              int number)
+{
+    const char *wrong = box_has(emulator, "ports.0.port", 8080);
+    if (wrong)
+        return wrong;
+    return strstr(text_at(reply->json, "url"), "8080-box-tok.") ? NULL : "it has the token's URL";
+}
+
+static void take_back(const struct emulator *emulator, int number)
+{
+    quietly(emulator, BOX "unexposePort", "[8080]");
+}
+
+#define PREVIEW "/cdn-cgi/local/preview/8080-box-tok/small.txt"
+
+/* A server behind an exposed port; it stays for the next try, and has no pipe to the emulator. */
+static void with_preview(const struct emulator *emulator, int number)
+{
+    quietly(emulator, BOX "exposePort", "[8080,{\"token\":\"tok\"}]");
+    CLEANUP_REPLY struct reply there = get(emulator, PREVIEW);
+    if (there.status == 200)
+        return;
+    quietly(emulator, BOX "exec",
+            "[\"cd /workspace; python3 -m http.server 8080 </dev/null >/dev/null 2>&1 & for i in "
+            "$(seq 100); do (: </dev/tcp/127.0.0.1/8080) 2>/dev/null && exit; sleep 0.05; "
+            "done\",{\"enableDefaultSession\":false}]");
+}
+
+static const char *previewed(const struct emulator *emulator, const struct reply *reply, int number)
+{
+    return reply->body && strcmp(reply->body, "small") == 0 ? NULL : "it is the file";
+}
+
 static const char *box_is(const struct emulator *emulator, const char *state)
 {
     CLEANUP_REPLY struct reply box = get(emulator, "/cdn-cgi/local/sandboxes/box");
@@ -414,6 +462,8 @@ const struct step steps[] = {
     {"sandbox", "/cdn-cgi/local/sandboxes/box", NULL, NULL, described_alone, NULL},
     {"clock", "/cdn-cgi/local/clock", NULL, NULL, is_json, NULL},
     {"events", "/cdn-cgi/local/events", NULL, NULL, has_events, NULL},
+    {"exposePort", BOX "exposePort", "[8080,{\"token\":\"tok\"}]", take_back, is_exposed, NULL},
+    {"preview", PREVIEW, NULL, with_preview, previewed, NULL},
     {"idle sleep", "/cdn-cgi/local/clock/advance", "{\"by\":\"11m\"}", NULL, is_asleep, NULL},
     {"stop", BOX "stop", "[]", NULL, is_stopped, NULL},
     {"destroy", BOX "destroy", "[]", NULL, is_destroyed, NULL},

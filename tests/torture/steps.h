@@ -16,8 +16,11 @@ struct step {
     void (*undo)(const struct emulator *emulator, int number);
 };
 
-/* Ends with a step without name. */
-extern const struct step steps[];
+/* As the body: a GET that asks for a tunnel. Then 101 is a good answer. */
+extern const char step_upgrade[];
+
+/* Each ends with a step without name. */
+extern const struct step steps[], process_steps[];
 
 struct reply step_run(const struct emulator *emulator, const struct step *step, int number);
 /* Whether the sandbox that all steps use runs a command, in a session and without; else why not. */

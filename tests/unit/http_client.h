@@ -312,7 +312,7 @@ static int open_descriptors(void)
     return count;
 }
 
-static bool descriptors_are(void *arg)
+static inline bool descriptors_are(void *arg)
 {
     return open_descriptors() == *(int *)arg;
 }

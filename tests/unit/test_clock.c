@@ -101,6 +101,42 @@ TEST timers_made_by_timers_up_to_the_target_fire_too(void)
     PASS();
 }
 
+TEST a_thousand_timers_fire_once_each_in_order_and_at_their_time(void)
+{
+    enum { COUNT = 1000 };
+    static struct note notes[COUNT];
+    clock_freeze(clock_);
+    int64_t start = clock_now_ms(clock_);
+    fired = 0;
+    for (int i = 0; i < COUNT; i++)
+        note_arm(&notes[i], start + 1 + i * 7919 % COUNT);
+    struct outcome outcome = {0};
+    clock_advance_by(clock_, 2 * COUNT, finished, &outcome, NULL);
+    loop_run(loop, NULL);
+    ASSERT_EQ(COUNT, fired);
+    ASSERT(outcome.settled);
+    for (int i = 0; i < COUNT; i++) {
+        ASSERT_EQ(start + 1 + i * 7919 % COUNT, notes[i].fired_at);
+        ASSERT_EQ(1 + i * 7919 % COUNT, notes[i].order);
+    }
+    PASS();
+}
+
+TEST the_clock_ends_with_the_year_9999(void)
+{
+    struct error err = {0};
+    struct outcome outcome = {0};
+    ASSERT_EQ(-EINVAL, clock_advance_to(clock_, CLOCK_END_MS + 1, finished, &outcome, &err));
+    ASSERT_EQ(-EINVAL, clock_advance_by(clock_, CLOCK_END_MS, finished, &outcome, &err));
+    ASSERT_EQ(-EINVAL, clock_advance_by(clock_, INT64_MAX, finished, &outcome, &err));
+    ASSERT_EQ(0, clock_advance_to(clock_, CLOCK_END_MS, finished, &outcome, &err));
+    loop_run(loop, NULL);
+    char text[25];
+    clock_format(outcome.now, text);
+    ASSERT_STR_EQ("9999-12-31T23:59:59.999Z", text);
+    PASS();
+}
+
 static struct task release_task;
 static bool held;
 static void release_later(void *arg)
@@ -267,6 +303,8 @@ SUITE(clock_suite)
     SET_TEARDOWN(tear_down, NULL);
     RUN_TEST(timers_fire_in_due_order_each_at_its_own_time);
     RUN_TEST(timers_made_by_timers_up_to_the_target_fire_too);
+    RUN_TEST(a_thousand_timers_fire_once_each_in_order_and_at_their_time);
+    RUN_TEST(the_clock_ends_with_the_year_9999);
     RUN_TEST(an_advance_answers_only_when_transitions_are_over);
     RUN_TEST(the_clock_never_goes_back);
     RUN_TEST(two_advances_add_up);

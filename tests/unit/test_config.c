@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "config/dockerfile.h"
 #include "config/image.h"
 #include "config/jsonc.h"
 #include "config/wrangler.h"
@@ -67,8 +66,8 @@ TEST jsonc_finds_where_a_value_stands(void)
     const char *text =
         "{ // {\n  \"x\": {\"list\": []},\n  \"list\": [ 1, /* , */ {\"k\": \"]\"},\n"
         "    {\"k\": \"\xC3\xA9\", \"v\": true}]\n}";
-    struct jsonc_step path[] = {{.name = "list"}, {.index = 2}, {.name = "v"}};
-    struct jsonc_place place = jsonc_locate(text, strlen(text), path, 3);
+    struct place_step path[] = {{.name = "list"}, {.index = 2}, {.name = "v"}};
+    struct place place = jsonc_locate(text, strlen(text), path, 3);
     ASSERT_EQ(4, place.line);
     ASSERT_EQ(21, place.column);
     path[2].name = "k";
@@ -80,59 +79,6 @@ TEST jsonc_finds_where_a_value_stands(void)
     ASSERT_EQ(0, jsonc_locate(text, strlen(text), path, 3).line);
     path[1].index = 9;
     ASSERT_EQ(0, jsonc_locate(text, strlen(text), path, 2).line);
-    PASS();
-}
-
-static const struct {
-    const char *text;
-    const char *image; /* NULL: refused with `error` */
-    const char *error;
-} dockerfile_rows[] = {
-    {"FROM a:1", "a:1", NULL},
-    {"from a:1 as x\n", "a:1", NULL},
-    {"# FROM no\n\n  FROM a:1 # not a comment here\n", NULL,
-     "D:3: FROM takes an image and perhaps AS and a name"},
-    {"FROM --platform=linux/amd64 a:1 AS x\r\nRUN true\r\n", "a:1", NULL},
-    {"FROM \\\n  # why\n\n  --platform=$BUILDPLATFORM \\\n a:1\n", "a:1", NULL},
-    {"ARG V=0.7.4\nFROM r/s:${V}\n", "r/s:0.7.4", NULL},
-    {"ARG V=\"0.7.4\" W='x'\nFROM r/s:$V-$W\n", "r/s:0.7.4-x", NULL},
-    {"ARG V\nFROM r/s:${V:-1.2}\n", "r/s:1.2", NULL},
-    {"ARG V=\nFROM r/s:${V:-1.2}${V-3}\n", "r/s:1.2", NULL},
-    {"ARG A=1\nARG B=${A}.5\nFROM r/s:${C:-${B}}\n", "r/s:1.5", NULL},
-    {"ARG V=1\nFROM r/s:1${V:+-python}\n", "r/s:1-python", NULL},
-    {"ARG B=a:1\nFROM $B AS base\nARG B=c:3\nFROM base\n", "a:1", NULL},
-    {"FROM a:1 AS one\nFROM b:2 AS two\nFROM ONE\n", "a:1", NULL},
-    {"FROM a:1 AS a\nFROM a AS b\nFROM b AS c\n", "a:1", NULL},
-    {"FROM a:1\nRUN <<EOF\nFROM z:9\nEOF\nRUN echo <<<x\n", "a:1", NULL},
-    {"FROM a:1\nCOPY <<-\"E\" /x\nFROM z:9\n\tE\n", "a:1", NULL},
-    {"FROM a:1\nRUN echo \\\nFROM b:2\n", "a:1", NULL},
-    {"# escape=`\nFROM `\n a:1\nCOPY x C:\\\nFROM b:2\n", "b:2", NULL},
-    {"\xEF\xBB\xBF"
-     "FROM a:1",
-     "a:1", NULL},
-    {"RUN true\n", NULL, "D: there is no FROM"},
-    {"\n\nFROM\n", NULL, "D:3: FROM needs an image"},
-    {"ARG V\nFROM $V\n", NULL, "D:2: FROM has an empty image: an ARG it uses has no default"},
-    {"FROM ${V\n", NULL, "D:1: cannot read '${V'"},
-    {"FROM a:${V?x}\n", NULL, "D:1: cannot read 'a:${V?x}'"},
-    {"", NULL, "D: there is no FROM"},
-};
-
-TEST dockerfile_gives_the_image_of_its_final_stage(void)
-{
-    for (size_t i = 0; i < sizeof dockerfile_rows / sizeof *dockerfile_rows; i++) {
-        const char *text = dockerfile_rows[i].text;
-        char image[DOCKERFILE_IMAGE_MAX] = "";
-        struct error err = {0};
-        int result = dockerfile_base(text, strlen(text), "D", image, &err);
-        if (dockerfile_rows[i].image) {
-            ASSERT_EQm(err.text, 0, result);
-            ASSERT_STR_EQm(text, dockerfile_rows[i].image, image);
-        } else {
-            ASSERTm(text, result < 0);
-            ASSERT_STR_EQm(text, dockerfile_rows[i].error, err.text);
-        }
-    }
     PASS();
 }
 
@@ -248,13 +194,15 @@ TEST a_directory_without_configuration_has_the_class_sandbox(void)
     PASS();
 }
 
-TEST a_toml_file_alone_is_refused_in_words(void)
+TEST a_toml_file_is_read_where_there_is_no_json(void)
 {
-    put("wrangler.toml", "name = 'x'\n");
+    put("wrangler.toml", "name = 'x'\n[[containers]]\nclass_name = 'Box'\nimage = 'r/i:1'\n");
     struct error err = {0};
     CLEANUP_PROJECT struct project project;
-    ASSERT(project_load(scratch, NULL, &project, &err) < 0);
-    ASSERT_STR_EQ("wrangler.toml is not read by this version; use wrangler.jsonc", err.text);
+    ASSERT_EQm(err.text, 0, project_load(scratch, NULL, &project, &err));
+    ASSERT(project.found);
+    ASSERT_STR_EQ("x", project.name);
+    ASSERT_STR_EQ("Box", project.classes[0].name);
     put("wrangler.json", "{}");
     CLEANUP_PROJECT struct project other;
     ASSERT_EQ(0, project_load(scratch, NULL, &other, &err));
@@ -262,6 +210,121 @@ TEST a_toml_file_alone_is_refused_in_words(void)
     ASSERT_STR_EQ("Sandbox", other.classes[0].name);
     drop("wrangler.json");
     drop("wrangler.toml");
+    PASS();
+}
+
+static const struct {
+    const char *text, *error;
+} toml_errors[] = {
+    {"name = 1", "wrangler.toml:1:8: name must be a string"},
+    {"containers = 1", "wrangler.toml:1:14: containers must be an array"},
+    {"[[containers]]\nimage = 'x:1'", "wrangler.toml:1:3: containers[0].class_name must be a string"},
+    {"# é\n[[containers]]\nclass_name = 'A'\nimage = 'x:1'\nmax_instances = '5'",
+     "wrangler.toml:5:17: containers[0].max_instances must be a whole number"},
+    {"[[containers]]\nclass_name = 'A'\nimage = 'x:1'\n[containers.instance_type]\nvcpu = 'two'",
+     "wrangler.toml:5:8: containers[0].instance_type.vcpu must be a number above 0"},
+    {"[durable_objects]\nbindings = [{ name = 'A' }]",
+     "wrangler.toml:2:13: durable_objects.bindings[0].class_name must be a string"},
+    {"[[durable_objects.bindings]]\nname = 'A'\nclass_name = 5",
+     "wrangler.toml:3:14: durable_objects.bindings[0].class_name must be a string"},
+    {"compatibility_flags = ['a', 1]",
+     "wrangler.toml:1:29: compatibility_flags[1] must be a string"},
+    {"[[migrations]]\nnew_sqlite_classes = ['A']",
+     "wrangler.toml:1:3: migrations[0].tag must be a string"},
+    {"vars = 1", "wrangler.toml:1:8: vars must be an object"},
+    {"name = 'x", "wrangler.toml:1:8: the string does not end"},
+    {"env = 1", "wrangler.toml:1:7: env must be an object"},
+};
+
+TEST errors_in_toml_are_placed_as_those_in_json(void)
+{
+    for (size_t i = 0; i < sizeof toml_errors / sizeof *toml_errors; i++) {
+        put("wrangler.toml", toml_errors[i].text);
+        struct error err = {0};
+        CLEANUP_PROJECT struct project project;
+        ASSERTm(toml_errors[i].text, project_load(scratch, NULL, &project, &err) < 0);
+        ASSERT_STR_EQ(toml_errors[i].error, err.text);
+    }
+    drop("wrangler.toml");
+    PASS();
+}
+
+/* The same project in both languages, top level and environment. */
+static const char as_json[] =
+    "{\"name\": \"app\", \"main\": \"a.ts\", \"vars\": {\"A\": \"top\"},\n"
+    "\"containers\": [{\"class_name\": \"One\", \"image\": \"r/i:1\", \"max_instances\": 3}],\n"
+    "\"env\": {\"staging\": {\"vars\": {\"A\": \"low\"}, \"containers\": [\n"
+    "{\"class_name\": \"Two\", \"image\": \"r/i:2\",\n"
+    " \"instance_type\": {\"vcpu\": 2, \"memory_mib\": 512}}],\n"
+    "\"r2_buckets\": [{\"binding\": \"B\", \"bucket_name\": \"b\"}]},\n"
+    "\"bare\": {}, \"named\": {\"name\": \"own\"}}}";
+static const char as_toml[] = "name = 'app'\nmain = 'a.ts'\n[vars]\nA = 'top'\n"
+                              "[[containers]]\nclass_name = 'One'\nimage = 'r/i:1'\n"
+                              "max_instances = 3\n[env.staging.vars]\nA = 'low'\n"
+                              "[[env.staging.containers]]\nclass_name = 'Two'\nimage = 'r/i:2'\n"
+                              "instance_type = { vcpu = 2, memory_mib = 512 }\n"
+                              "[[env.staging.r2_buckets]]\nbinding = 'B'\nbucket_name = 'b'\n"
+                              "[env.bare]\n[env.named]\nname = 'own'\n";
+
+static enum greatest_test_res check_environments(const char *file, const char *text)
+{
+    struct error err = {0};
+    put(file, text);
+    CLEANUP_PROJECT struct project top, staging, bare, named, none;
+    ASSERT_EQm(err.text, 0, project_load(scratch, NULL, &top, &err));
+    ASSERT_STR_EQ("app", top.name);
+    ASSERT_STR_EQ("One", top.classes[0].name);
+    ASSERT_EQ(3, top.classes[0].max_instances);
+    ASSERT_STR_EQ("top", json_string_value(json_object_get(top.vars, "A")));
+    ASSERT_EQm(err.text, 0, project_load_environment(scratch, NULL, "staging", &staging, &err));
+    ASSERT_STR_EQ("app-staging", staging.name);
+    ASSERT_STR_EQ("a.ts", staging.main);
+    ASSERT_STR_EQ("Two", staging.classes[0].name);
+    ASSERT_EQ(2000, staging.classes[0].size.cpu_millis);
+    ASSERT_EQ((uint64_t)512 << 20, staging.classes[0].size.memory_bytes);
+    ASSERT_STR_EQ("low", json_string_value(json_object_get(staging.vars, "A")));
+    ASSERT_STR_EQ("B", json_string_value(json_array_get(staging.buckets, 0)));
+    ASSERT_EQm(err.text, 0, project_load_environment(scratch, NULL, "bare", &bare, &err));
+    ASSERT_EQm("vars are not inherited", NULL, bare.vars);
+    ASSERT_STR_EQm("containers are not inherited", "Sandbox", bare.classes[0].name);
+    ASSERT_EQm(err.text, 0, project_load_environment(scratch, NULL, "named", &named, &err));
+    ASSERT_STR_EQ("own", named.name);
+    ASSERT(project_load_environment(scratch, NULL, "prod", &none, &err) < 0);
+    ASSERTm(err.text, strstr(err.text, "env has no environment 'prod'; there is staging, bare, named"));
+    drop(file);
+    PASS();
+}
+
+TEST an_environment_inherits_what_wrangler_inherits_in_json(void)
+{
+    return check_environments("wrangler.jsonc", as_json);
+}
+
+TEST an_environment_inherits_what_wrangler_inherits_in_toml(void)
+{
+    return check_environments("wrangler.toml", as_toml);
+}
+
+TEST image_vars_are_values_of_args(void)
+{
+    put("Dockerfile", "ARG V=0.6.0\nFROM cloudflare/sandbox:$V\nARG P=80\nEXPOSE $P\n");
+    put("wrangler.jsonc", "{\"containers\": [{\"class_name\": \"A\", \"image\": \"./Dockerfile\","
+                          "\"image_build_context\": \".\","
+                          "\"image_vars\": {\"V\": \"0.7.4\", \"P\": \"8080 9090\"}}]}");
+    struct error err = {0};
+    CLEANUP_PROJECT struct project project;
+    ASSERT_EQm(err.text, 0, project_load(scratch, NULL, &project, &err));
+    ASSERT_STR_EQ("0.7.4", project.classes[0].version);
+    ASSERT(dockerfile_exposes(&project.classes[0].facts, 9090));
+    ASSERT_FALSE(dockerfile_exposes(&project.classes[0].facts, 80));
+    put("wrangler.jsonc", "{\"containers\": [{\"class_name\": \"A\", \"image\": \"./Dockerfile\",\n"
+                          "\"image_build_context\": \"none\"}]}");
+    CLEANUP_PROJECT struct project other;
+    ASSERT(project_load(scratch, NULL, &other, &err) < 0);
+    ASSERT_STR_EQ("wrangler.jsonc:2:24: containers[0].image_build_context names no directory",
+                  err.text);
+    drop("wrangler.jsonc");
+    drop("Dockerfile");
     PASS();
 }
 
@@ -448,11 +511,14 @@ SUITE(config)
 {
     RUN_TEST(jsonc_takes_comments_and_trailing_commas_and_places_errors);
     RUN_TEST(jsonc_finds_where_a_value_stands);
-    RUN_TEST(dockerfile_gives_the_image_of_its_final_stage);
     RUN_TEST(image_tags_tell_version_and_python);
     RUN_TEST(project_errors_name_file_line_and_member);
     RUN_TEST(a_directory_without_configuration_has_the_class_sandbox);
-    RUN_TEST(a_toml_file_alone_is_refused_in_words);
+    RUN_TEST(a_toml_file_is_read_where_there_is_no_json);
+    RUN_TEST(errors_in_toml_are_placed_as_those_in_json);
+    RUN_TEST(an_environment_inherits_what_wrangler_inherits_in_json);
+    RUN_TEST(an_environment_inherits_what_wrangler_inherits_in_toml);
+    RUN_TEST(image_vars_are_values_of_args);
     RUN_TEST(the_minimal_project_is_read);
     RUN_TEST(a_dockerfile_is_followed_to_its_base);
     RUN_TEST(a_tag_from_0_6_on_without_python_is_lean);

@@ -256,7 +256,7 @@ TEST requests_are_owned_by_host_and_path_each_time(void)
     client_send(client, container, strlen(container));
     ASSERT(gets(client, "/api/ping", 1));
     ASSERT_STR_EQ("GET /api/ping 3000-box-k - - 0", seen.last);
-    for (int i = 0; i < OWNER_COUNT; i++)
+    for (int i = 0; i <= OWNER_CONTAINER; i++)
         ASSERT_EQ(1, seen.handled[i]);
     client_send(client, preview, strlen(preview));
     ASSERT(gets(client, "\"code\":\"INVALID_TOKEN\"", 1));

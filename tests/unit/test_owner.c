@@ -7,7 +7,7 @@
 #define CONTROL "/cdn-cgi/local/clock"
 
 /* What is expected: a status, or the owner when it is served. */
-enum { WORKER = -1, CONTROLLER = -2, CONTAINER = -3 };
+enum { WORKER = -1, CONTROLLER = -2, CONTAINER = -3, PREVIEW = -4 };
 
 struct row {
     int expected;
@@ -97,6 +97,7 @@ static int ask(const struct owner_rules *rules, const char *method, const struct
         return why->status;
     return answer->owner == OWNER_WORKER    ? WORKER
            : answer->owner == OWNER_CONTROL ? CONTROLLER
+           : answer->owner == OWNER_PREVIEW ? PREVIEW
                                             : CONTAINER;
 }
 
@@ -156,6 +157,64 @@ TEST labels_are_lower_case(void)
     PASS();
 }
 
+static bool knows_example(void *arg, struct span domain)
+{
+    return span_is(domain, "example.com");
+}
+
+TEST previews_are_found_by_name_domain_and_path(void)
+{
+    static const struct {
+        struct row row;
+        const char *label, *path;
+    } cases[] = {
+        {{PREVIEW, "8080-Box-TOK.localhost:1", "/a?b", "Origin: http://evil.example\r\n"},
+         "8080-box-tok",
+         "/a"},
+        {{PREVIEW, "x.LOCALHOST.", CONTROL, "Sec-Fetch-Site: cross-site\r\n"}, "x", CONTROL},
+        {{PREVIEW, "8080-a.b-tok.localhost", "/", ""}, "8080-a", "/"},
+        {{PREVIEW, "8080-b-t.Example.com:443", "/cdn-cgi/local/preview/x/", ""},
+         "8080-b-t",
+         "/cdn-cgi/local/preview/x/"},
+        {{PREVIEW, "8080-b-t.example.com.", "/", ""}, "8080-b-t", "/"},
+        {{PREVIEW, "localhost", "/cdn-cgi/local/preview/8080-B-t/x/y", ""}, "8080-B-t", "/x/y"},
+        {{PREVIEW, "[::1]:1", "/cdn-cgi/local/preview/8080-b-t", ""}, "8080-b-t", "/"},
+        {{PREVIEW, "localhost", "/cdn-cgi/local/preview", ""}, "", "/"},
+        {{PREVIEW, "localhost", "/cdn-cgi/local/preview//x", ""}, "", "/x"},
+        {{CONTROLLER, "localhost", "/cdn-cgi/local/previews", ""}, NULL, NULL},
+        {{CONTAINER, "3000-a-b.localhost", "/", ""}, NULL, NULL},
+        {{403, "example.com", "/", ""}, NULL, NULL},
+        {{403, "8080-b-t.x.example.com", "/", ""}, NULL, NULL},
+        {{403, "8080-b-t.example.org", "/", ""}, NULL, NULL},
+        {{403, ".", "/", ""}, NULL, NULL},
+        {{PREVIEW,
+          "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+          "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.localhost",
+          "/", ""},
+         "",
+         "/"},
+    };
+    struct owner_rules rules;
+    owner_rules_init(&rules, NULL, "secret");
+    rules.token = NULL;
+    rules.previews = true;
+    rules.has_domain = knows_example;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct owner_answer answer;
+        struct refusal why;
+        const struct row *row = &cases[i].row;
+        ASSERT_EQm(row->host, row->expected, ask(&rules, "GET", row, &answer, &why));
+        if (row->expected != PREVIEW)
+            continue;
+        ASSERT_STR_EQ(cases[i].label, answer.label);
+        ASSERTm(row->path, answer.path.size == strlen(cases[i].path)); /* its bytes are ask()'s */
+        ASSERT_EQ(strncmp(row->path, "/cdn-cgi/local/preview", 22) == 0 &&
+                      strcasestr(row->host, "example") == NULL,
+                  answer.by_path);
+    }
+    PASS();
+}
+
 TEST a_token_is_asked_for_but_not_by_containers(void)
 {
     static const struct row cases[] = {
@@ -208,6 +267,7 @@ SUITE(owner)
     RUN_TEST(a_link_may_not_lead_to_a_post);
     RUN_TEST(a_refused_host_is_told_the_allowed_ones);
     RUN_TEST(labels_are_lower_case);
+    RUN_TEST(previews_are_found_by_name_domain_and_path);
     RUN_TEST(a_token_is_asked_for_but_not_by_containers);
     RUN_TEST(another_address_is_served_only_when_it_is_listened_on);
 }

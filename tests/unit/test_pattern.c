@@ -211,6 +211,26 @@ TEST a_catastrophic_expression_ends_and_does_not_hold_the_loop(void)
     PASS();
 }
 
+/* Its lines are tried one by one for a match of their own. */
+TEST a_match_over_costly_lines_does_not_hold_the_loop(void)
+{
+    struct error err = {0};
+    CLEANUP_JSON json_t *spec = json_string("/Q\n[^]*|(a+a+)+b/");
+    struct pattern *pattern = pattern_new(spec, &err);
+    ASSERT(pattern);
+    struct pattern_text text = PATTERN_TEXT_INIT;
+    pattern_add(&text, "Q\n", 2);
+    for (int i = 0; i < 200; i++)
+        pattern_add(&text, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n", 41);
+    enum pattern_result result;
+    int64_t worst = worst_ns(pattern, &text, &result);
+    buf_free(&text.text);
+    pattern_free(pattern);
+    ASSERT_EQ(PATTERN_FOUND, result);
+    ASSERT(worst < MS_NS(500));
+    PASS();
+}
+
 TEST much_output_is_searched_fast_and_not_kept(void)
 {
     struct error err = {0};
@@ -268,6 +288,7 @@ SUITE(patterns)
     RUN_TEST(javascript_syntax_has_its_meaning);
     RUN_TEST(what_javascript_refuses_is_refused);
     RUN_TEST(a_catastrophic_expression_ends_and_does_not_hold_the_loop);
+    RUN_TEST(a_match_over_costly_lines_does_not_hold_the_loop);
     RUN_TEST(much_output_is_searched_fast_and_not_kept);
     RUN_TEST(a_match_that_never_ends_does_not_keep_everything);
 }

@@ -84,7 +84,11 @@ static void on_taken(void *arg, struct http_taken_socket *socket)
         .server = hub.socket,
         .reused = hub.reused,
         .request = &hub.forward,
-        .events = {on_upgraded, on_active, on_failed, on_stale, on_done, NULL},
+        .events = {.upgraded = on_upgraded,
+                   .active = on_active,
+                   .failed = on_failed,
+                   .stale = on_stale,
+                   .done = on_done},
     };
     hub.exchange = exchange_new(hub.proxy, &start);
 }
@@ -434,6 +438,28 @@ TEST hostile_answers_are_refused(void)
         ASSERTm(bad[i], run_until(is_closed, client));
         ASSERTm(bad[i], starts(client, "HTTP/1.1 502 Bad Gateway\r\n"));
         ASSERTm(bad[i], strstr(buf_text(&client->in), "\r\n\r\nno answer"));
+        ASSERT(run_until(is_done, &n));
+        client_free(client);
+    }
+    ASSERT_EQ(0, hub.reusable);
+    tear_down_proxy();
+    PASS();
+}
+
+TEST a_server_that_says_more_than_its_answer_is_not_asked_again(void)
+{
+    static const char *const more[] = {
+        "HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 200 OK\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nx",
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokx",
+    };
+    ASSERT(set_up_proxy());
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+        int n = (int)i + 1;
+        struct client *client = client_with(GET("/p/a"));
+        struct client *server = server_gets(n, "\r\n\r\n");
+        ASSERT(server);
+        says(server, more[i]);
         ASSERT(run_until(is_done, &n));
         client_free(client);
     }
@@ -811,6 +837,7 @@ SUITE(proxy)
     RUN_TEST(answers_pass_as_they_are);
     RUN_TEST(head_has_no_body);
     RUN_TEST(hostile_answers_are_refused);
+    RUN_TEST(a_server_that_says_more_than_its_answer_is_not_asked_again);
     RUN_TEST(an_endless_head_is_refused);
     RUN_TEST(endless_informational_answers_are_refused);
     RUN_TEST(a_head_may_come_byte_by_byte);

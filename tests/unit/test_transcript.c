@@ -139,6 +139,20 @@ TEST an_endless_line_is_handed_on_in_parts_and_the_end_is_kept(void)
     PASS();
 }
 
+TEST a_part_of_a_line_is_ready_when_there_is_no_room_to_wait(void)
+{
+    struct transcript log = TRANSCRIPT_INIT(true);
+    add(&log, "first\nsecond \xe2\x82");
+    transcript_part(&log);
+    ASSERT_STR_EQ("first\nsecond ", ready(&log));
+    add(&log, "\xac\n");
+    ASSERT_STR_EQ("first\nsecond \xe2\x82\xac\n", ready(&log));
+    transcript_part(&log);
+    ASSERT_STR_EQ("first\nsecond \xe2\x82\xac\n", ready(&log));
+    transcript_clear(&log);
+    PASS();
+}
+
 TEST a_gap_says_how_much_is_missing(void)
 {
     CLEANUP_BUF struct buf text = BUF_INIT(100);
@@ -156,6 +170,7 @@ SUITE(transcripts)
     RUN_TEST(old_lines_go_first_and_what_is_kept_begins_with_a_line);
     RUN_TEST(nothing_is_dropped_that_is_held_or_not_ready);
     RUN_TEST(an_endless_line_is_handed_on_in_parts_and_the_end_is_kept);
+    RUN_TEST(a_part_of_a_line_is_ready_when_there_is_no_room_to_wait);
     RUN_TEST(a_gap_says_how_much_is_missing);
 }
 

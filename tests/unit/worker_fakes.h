@@ -238,6 +238,10 @@ bool object_is_healthy(const struct object *object)
     return false;
 }
 
+struct object_port_wait object_port_wait(struct object *object)
+{
+    return (struct object_port_wait){0};
+}
 unsigned object_life(const struct object *object)
 {
     return 0;
