@@ -7,9 +7,6 @@
 #include "config/image.h"
 #include "config/npm.h"
 
-/* The port that the sandbox image itself exposes. */
-enum { CONTROL_PORT = 3000 };
-
 static void add(struct expose *to, uint16_t first, uint16_t last)
 {
     if (to->count == EXPOSE_PORTS_MAX)
@@ -21,8 +18,11 @@ static void add(struct expose *to, uint16_t first, uint16_t last)
 
 static void add_ports(const struct project_class *from, struct expose *to)
 {
-    if (image_facts(from->from).sandbox)
-        add(to, CONTROL_PORT, CONTROL_PORT);
+    struct image_facts image = image_facts(from->from);
+    if (image.sandbox)
+        add(to, SANDBOX_PORT, SANDBOX_PORT);
+    if (image.opencode)
+        add(to, OPENCODE_PORT, OPENCODE_PORT);
     for (size_t i = 0; i < from->facts.port_count; i++) {
         const struct dockerfile_ports *ports = &from->facts.ports[i];
         if (ports->tcp)
@@ -104,7 +104,7 @@ void expose_choose(const struct expose *rule, const char *option, const struct p
 static bool exposes_own(const struct expose *expose)
 {
     for (size_t i = 0; i < expose->count; i++) {
-        if (expose->ports[i].first != CONTROL_PORT || expose->ports[i].last != CONTROL_PORT)
+        if (expose->ports[i].first != SANDBOX_PORT || expose->ports[i].last != SANDBOX_PORT)
             return true;
     }
     return false;

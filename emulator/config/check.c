@@ -19,7 +19,7 @@ const struct project_check project_checks[] = {
     {"binding-container", MACHINE_ERROR, check_binding_container},
     {"migrations", MACHINE_ERROR, check_migrations},
     {"max-instances", MACHINE_WARNING, check_max_instances},
-    {"instance-type", MACHINE_WARNING, check_instance_type},
+    {"instance-type", MACHINE_INFO, check_instance_type},
     {"version", MACHINE_WARNING, check_version},
     {"python", MACHINE_ERROR, check_python},
     {"expose", MACHINE_WARNING, check_expose},

@@ -20,7 +20,8 @@ static bool is_container(const struct project_class *class)
          : find_in_config(INSPECTION, CHECK, where_class(INSPECTION, INDEX, "image"),              \
                           __VA_ARGS__))
 
-/* What the variants of the image need to be of use; the plain one is content with any. */
+/* Our estimate of what the variants need to be of use: no public figure is known, so it is only an
+ * info. The plain one is content with any. */
 static const struct {
     const char *tag;
     uint64_t memory;
@@ -44,8 +45,7 @@ void check_instance_type(struct inspection *inspection, const struct project_che
             struct where where = where_class(inspection, i, "instance_type");
             struct finding *finding = find_in_config(
                 inspection, check, where,
-                "class %s has %llu MiB of memory%s, little for %s: %s is the smallest type that "
-                "fits",
+                "class %s has %llu MiB of memory%s, which may be little for %s: consider %s",
                 class->name, (unsigned long long)(size.memory_bytes >> 20),
                 class->sized ? "" : " (lite, without instance_type)", needs[at].why,
                 needs[at].type);
@@ -234,9 +234,11 @@ void check_expose(struct inspection *inspection, const struct project_check *che
                 continue;
             snprintf(text, sizeof text, "%.*s", (int)token->size, file->script.text + token->at);
             bool exposed = !is_number(text) || strcmp(text, "3000") == 0;
+            long number = strtol(text, NULL, 10);
             for (size_t at = 0; at < project->class_count; at++)
                 exposed |=
-                    dockerfile_exposes(&project->classes[at].facts, (int)strtol(text, NULL, 10));
+                    dockerfile_exposes(&project->classes[at].facts, (int)number) ||
+                    (number == OPENCODE_PORT && image_facts(project->classes[at].from).opencode);
             if (!exposed && !is_told(inspection, check, text))
                 find_unexposed(inspection, check, first, file, call, text);
         }

@@ -59,6 +59,7 @@ struct image_facts image_facts(const char *reference)
     facts.sandbox = is_sandbox(reference, name_length);
     if (!tag || !facts.sandbox)
         return facts;
+    facts.opencode = memmem(tag, tag_length, "-opencode", 9) != NULL;
     size_t length = version_length(tag, tag_length);
     if (length == 0 || length >= sizeof facts.version)
         return facts;

@@ -4,9 +4,13 @@
 
 #include <stdbool.h>
 
+/* What the sandbox images expose by themselves. */
+enum { SANDBOX_PORT = 3000, OPENCODE_PORT = 4096 };
+
 struct image_facts {
     char version[32]; /* "0.6.3" of the tag; "" when unknown */
     bool sandbox;     /* it is one of cloudflare/sandbox */
+    bool opencode;    /* the variant that exposes OPENCODE_PORT too */
     bool python;      /* tags up to 0.5 have Python; from 0.6 on only those with -python */
 };
 

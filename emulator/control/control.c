@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/heap.h"
 #include "base/jsonstr.h"
 #include "base/percent.h"
 #include "control/faults.h"
@@ -28,7 +29,6 @@ struct later {
     uint64_t after; /* the last event before an advance */
     struct call call;
     json_t *args;
-    struct task task;
     struct later *next, *previous;
 };
 
@@ -185,19 +185,11 @@ static void reset_done(void *arg, const struct error *err)
     later_free(later);
 }
 
-static void reset_go(void *arg)
-{
-    struct later *later = arg;
-    objects_reset(later->control->config.objects, reset_done, later);
-}
-
 static void reset(struct control *control, struct http_request *request, const char *id)
 {
     struct later *later = later_new(control, request);
-    if (!later)
-        return;
-    later->task = (struct task){.run = reset_go, .arg = later};
-    clock_when_settled(control->config.clock, &later->task);
+    if (later)
+        objects_reset(control->config.objects, reset_done, later);
 }
 
 /* The clock. */
@@ -235,9 +227,8 @@ static void advanced(void *arg, bool settled, int error)
         http_reply_error(later->request, 409, "TOO_MANY_TIMERS", "advance in smaller steps",
                          "more than 100,000 timers were due");
     } else if (later->request) {
-        json_t *answer =
-            json_pack("{s:o, s:b, s:o}", "now", clock_timestamp(control->config.clock), "settled",
-                      settled, "events", events_after(events, after));
+        json_t *answer = json_pack("{s:o, s:b, s:o}", "now", clock_timestamp(control->config.clock),
+                                   "settled", settled, "events", events_after(events, after));
         if (!settled)
             json_object_set_new(answer, "pending", unsettled(control->config.objects));
         http_reply_json(later->request, 200, answer);
@@ -277,7 +268,7 @@ static void advance(struct control *control, struct http_request *request, const
 {
     json_error_t where;
     const struct buf *text = http_body(request);
-    CLEANUP_JSON json_t *body = json_loadb(buf_text(text), text->size, 0, &where);
+    CLEANUP_JSON json_t *body = heap_load_json(buf_text(text), text->size, 0, &where);
     if (!body) {
         http_reply_error(request, 400, "INVALID_JSON", "send {\"by\": \"10m\"}",
                          "the body is not JSON: %s (line %d, column %d)", where.text, where.line,
@@ -387,14 +378,16 @@ static const struct row {
      "labels, containerTimeouts}`; `?class=` names another "
      "class than the default"},
     {"POST", "/sandboxes/*/stop", stop,
-     "ends the container (TERM, KILL after 10 s or `--stop-grace`) and answers when it is gone; the "
+     "ends the container (TERM, KILL after 10 s or `--stop-grace`) and answers when it is gone; "
+     "the "
      "next call starts a fresh one"},
     {"POST", "/sandboxes/*/destroy", destroy, "ends it at once and answers when it is gone"},
     {"POST", "/sandboxes/*/replace", replace,
      "the platform swaps the container: calls in flight get 409 `OPERATION_INTERRUPTED`, the next "
      "one a fresh container; answers when the old one is gone"},
     {"GET", "/sandboxes/*/why", why,
-     "`{id, class, why, last, now, wouldHaveKept}`: the life before this one and this one: `{number, "
+     "`{id, class, why, last, now, wouldHaveKept}`: the life before this one and this one: "
+     "`{number, "
      "runtime, startedAt, startedBy, did, lastCallAt, lastCommand, end, endedAt, why, lost, "
      "lostMore, lostIsAll}`"},
     {"GET", "/sandboxes/*/logs", logs,
@@ -409,16 +402,20 @@ static const struct row {
     {"POST", "/clock/resume", resume, "lets it run again"},
     {"GET", "/events", events,
      "the last 10,000 events, one JSON object in each line: `{v, seq, at, real, sandbox, runtime, "
-     "type, reason, data}`; `?after=seq`, `?sandbox=id`, `?type=prefix`, `?since=10m`; `?follow=1`: "
+     "type, reason, data}`; `?after=seq`, `?sandbox=id`, `?type=prefix`, `?since=10m`; "
+     "`?follow=1`: "
      "the same as server-sent events, and then those that come ([events.md](events.md))"},
     {"GET", "/report", report,
      "`{now, clean, sandboxes, processes, ports, leaks: [{id, class, state, since, why, keepAlive, "
-     "processes, ports}], usage, prices}`: the sandboxes that were used and never destroyed, and what "
+     "processes, ports}], usage, prices}`: the sandboxes that were used and never destroyed, and "
+     "what "
      "all containers would have cost ([testing.md](testing.md#the-report))"},
     {"GET", "/faults", show_faults,
-     "`{faults: [{id, on, do, times?, sandbox?, ms?, exitCode?, fired}]}`; `times` is what is left"},
+     "`{faults: [{id, on, do, times?, sandbox?, ms?, exitCode?, fired}]}`; `times` is what is "
+     "left"},
     {"POST", "/faults", add_fault,
-     "`{on: start, exec, port or write, do: no-instance, max-instances, crash, oom, replace, delay, "
+     "`{on: start, exec, port or write, do: no-instance, max-instances, crash, oom, replace, "
+     "delay, "
      "refuse or enospc, times?, sandbox?, ms?, exitCode?}` → `{id}`; without `times` until it is "
      "removed ([faults.md](faults.md))"},
     {"DELETE", "/faults", clear_faults, "removes all: `{removed}`"},

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/heap.h"
 #include "base/jsonstr.h"
 #include "container/interpreter_language.h"
 #include "objects/internal.h"
@@ -235,7 +236,8 @@ static json_t *load_large(const char *text, size_t size)
         while (plain &&
                (got = jsonstr_unescape(&from, end, plain + used, inside_size + 16 - used)) > 0)
             used += (size_t)got;
-        json_t *event = plain && got == 0 ? json_loads(rest, JSON_ALLOW_NUL, NULL) : NULL;
+        json_t *event =
+            plain && got == 0 ? heap_load_json(rest, strlen(rest), JSON_ALLOW_NUL, NULL) : NULL;
         if (event)
             json_object_set_new(event, members[i], json_stringn_nocheck(plain, used));
         return event;
@@ -248,9 +250,9 @@ static json_t *load_event(const char *text, size_t size)
 {
     json_t *event = size >= LARGE ? load_large(text, size) : NULL;
     if (!event)
-        event = json_loadb(text, size, JSON_ALLOW_NUL, NULL);
+        event = heap_load_json(text, size, JSON_ALLOW_NUL, NULL);
     if (!event)
-        event = json_loadb(text, size, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL);
+        event = heap_load_json(text, size, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL);
     return event;
 }
 

@@ -484,17 +484,15 @@ json_t *object_describe(struct object *object)
     json_t *last = object->last_ms ? json_pack("{s:s, s:o}", "what", object->last_what, "when",
                                                time_or_null(true, object->last_ms))
                                    : json_null();
-    json_t *described =
-        json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:i, s:o, s:b, s:o, s:o, s:o, s:s, s:s}", "id",
-                  object->id, "class", object->class->name, "state", object_state_name(object->state),
-                  "since", time_or_null(true, object->since_ms), "why", hints_text(object->why), "sleepAt",
-                  time_or_null(object->idle.slot != 0 && !object->keep_alive, object->idle.due_ms),
-                  "sleepAfterMs", (json_int_t)object->sleep_after_ms, "inflight", object->inflight,
-                  "lastActivity", last, "keepAlive", object->keep_alive, "sessions",
-                  sessions ? sessions : json_array(), "processes",
-                  processes ? processes : json_integer(0), "ports", ports_describe(object), "network",
-                  egress_name(object),
-                  "containerUrl", url);
+    json_t *described = json_pack(
+        "{s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:i, s:o, s:b, s:o, s:o, s:o, s:s, s:s}", "id",
+        object->id, "class", object->class->name, "state", object_state_name(object->state),
+        "since", time_or_null(true, object->since_ms), "why", hints_text(object->why), "sleepAt",
+        time_or_null(object->idle.slot != 0 && !object->keep_alive, object->idle.due_ms),
+        "sleepAfterMs", (json_int_t)object->sleep_after_ms, "inflight", object->inflight,
+        "lastActivity", last, "keepAlive", object->keep_alive, "sessions",
+        sessions ? sessions : json_array(), "processes", processes ? processes : json_integer(0),
+        "ports", ports_describe(object), "network", egress_name(object), "containerUrl", url);
     json_decref(inside);
     json_object_set_new(described, "limits", describe_limits(object->class));
     json_object_set_new(described, "oomKills", json_integer(object->kills));

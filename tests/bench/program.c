@@ -22,10 +22,10 @@ __attribute__((noreturn)) static void become(const char *scratch, int ready)
 {
     char number[16];
     snprintf(number, sizeof number, "%d", ready);
-    const char *argv[] = {SANDPIT_BINARY, "dev",        "--port",        "0",
-                          "--ephemeral",  "--ready-fd", number,          "--log-level",
-                          "none",         "--network",  program_network, NULL,
-                          NULL,           NULL,         NULL,            NULL};
+    const char *argv[] = {
+        SANDPIT_BINARY, "dev",         "--port", "0",         "--ephemeral",   "--ready-fd",
+        number,         "--log-level", "none",   "--network", program_network, NULL,
+        NULL,           NULL,          NULL,     NULL};
     size_t last = 11;
     if (program_mirror) {
         argv[last++] = "--git-mirror";

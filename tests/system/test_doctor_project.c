@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "config/check.h"
 #include "greatest.h"
 #include "support.h"
 
@@ -188,6 +189,17 @@ TEST every_finding_has_its_part_of_the_document(void)
     PASS();
 }
 
+TEST every_check_has_a_bad_and_a_good_project(void)
+{
+    for (size_t i = 0; i < project_check_count; i++) {
+        char bad[512], good[512];
+        snprintf(bad, sizeof bad, PROJECTS "/doctor/%s/bad", project_checks[i].id);
+        snprintf(good, sizeof good, PROJECTS "/doctor/%s/good", project_checks[i].id);
+        ASSERTm(project_checks[i].id, access(bad, F_OK) == 0 && access(good, F_OK) == 0);
+    }
+    PASS();
+}
+
 TEST init_makes_a_project_that_doctor_finds_clean_and_overwrites_nothing(void)
 {
     char dir[] = "/tmp/sandpit-init-XXXXXX", below[64];
@@ -239,6 +251,7 @@ SUITE(doctor_project)
     RUN_TEST(a_bad_project_has_its_one_finding_and_a_good_one_has_none);
     RUN_TEST(every_fix_applies_as_a_patch_and_repairs_the_project);
     RUN_TEST(every_finding_has_its_part_of_the_document);
+    RUN_TEST(every_check_has_a_bad_and_a_good_project);
     RUN_TEST(init_makes_a_project_that_doctor_finds_clean_and_overwrites_nothing);
     RUN_TEST(what_cannot_be_read_is_a_finding_with_its_place);
 }

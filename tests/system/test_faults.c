@@ -332,6 +332,27 @@ TEST running_out_of_memory_ends_the_container_with_137(void)
     PASS();
 }
 
+TEST a_container_that_ends_already_does_not_run_out_of_memory_as_well(void)
+{
+    struct emulator other = {0};
+    static const char *const extra[] = {"--stop-grace=1s", NULL};
+    ASSERT_EQ(0, emulator_start(&other, extra));
+    CLEANUP_REPLY struct reply order =
+        post(&other, "/cdn-cgi/local/faults", "{\"on\": \"exec\", \"do\": \"oom\", \"ms\": 60000}");
+    CLEANUP_REPLY struct reply used =
+        post(&other, "/sandbox/late/exec?sleepAfter=30s",
+             "[\"(trap '' TERM; while :; do sleep 0.1; done) & true\"]");
+    ASSERT_EQ(200, used.status);
+    CLEANUP_REPLY struct reply moved =
+        post(&other, "/cdn-cgi/local/clock/advance", "{\"by\": \"10m\"}");
+    ASSERT(strstr(moved.body, "slept: idle for 30s"));
+    CLEANUP_REPLY struct reply events = get(&other, "/cdn-cgi/local/events?type=container.oom");
+    ASSERT_STR_EQ("", events.body);
+    emulator_stop(&other);
+    emulator_clean(&other);
+    PASS();
+}
+
 TEST a_container_that_is_replaced_interrupts_the_call_and_the_next_is_fresh(void)
 {
     CLEANUP_REPLY struct reply first = call("swap", "exec", "[\"cd /tmp\"]");
@@ -437,6 +458,7 @@ SUITE(faults)
     RUN_TEST(a_start_that_outlasts_the_port_timeout_is_a_503_and_goes_on);
     RUN_TEST(a_crash_interrupts_the_call_and_loses_the_files);
     RUN_TEST(running_out_of_memory_ends_the_container_with_137);
+    RUN_TEST(a_container_that_ends_already_does_not_run_out_of_memory_as_well);
     RUN_TEST(a_container_that_is_replaced_interrupts_the_call_and_the_next_is_fresh);
     RUN_TEST(a_slow_command_waits_for_the_clock);
     RUN_TEST(a_full_disk_is_no_space_and_writes_nothing);

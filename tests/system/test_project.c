@@ -166,6 +166,23 @@ TEST strict_without_hints_says_what_the_original_says(void)
     PASS();
 }
 
+TEST what_the_image_itself_exposes_needs_no_line(void)
+{
+    static const char *const options[] = {"--expose-check=strict", NULL};
+    CLEANUP_EMULATOR struct emulator project;
+    make(&project);
+    put(&project, "wrangler.jsonc", one_class);
+    put(&project, "Dockerfile", "FROM cloudflare/sandbox:0.12.7-opencode\n");
+    ASSERT_EQ(0, emulator_start(&project, options));
+    CLEANUP_REPLY struct reply own =
+        post(&project, "/sandbox/e/exposePort", "[4096, {\"hostname\": \"localhost\"}]");
+    ASSERT_EQ(200, own.status);
+    ASSERT(!strstr(log_of(&project), "port 4096 (exposePort) is not exposed"));
+    CLEANUP_REPLY struct reply other = post(&project, "/sandbox/e/exposePort", expose);
+    ASSERT(strstr(log_of(&project), "port 8080 (exposePort) is not exposed"));
+    PASS();
+}
+
 TEST with_warn_a_port_works_and_is_told_once(void)
 {
     static const char *const options[] = {"--expose-check=warn", NULL};
@@ -251,6 +268,7 @@ SUITE(project_suite)
     RUN_TEST(env_of_the_dockerfile_is_in_containers_below_what_callers_set);
     RUN_TEST(a_port_without_expose_is_refused_where_wrangler_refused_it);
     RUN_TEST(strict_without_hints_says_what_the_original_says);
+    RUN_TEST(what_the_image_itself_exposes_needs_no_line);
     RUN_TEST(with_warn_a_port_works_and_is_told_once);
     RUN_TEST(without_the_option_the_project_decides);
     RUN_TEST(without_a_project_or_in_production_nobody_asks);

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define BOX "/sandbox/box/"
 
@@ -61,7 +62,13 @@ static struct reply upgrade(const struct emulator *emulator, const char *path)
                         "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n"
                         "Upgrade: websocket\r\n\r\n",
                         path);
-    return raw(emulator, text, (size_t)size, answer_ms);
+    struct reply reply = {0};
+    int fd = dial(emulator);
+    if (fd >= 0 && send_all(fd, text, (size_t)size) == 0)
+        reply = read_reply(fd);
+    if (fd >= 0)
+        close(fd);
+    return reply;
 }
 
 struct reply step_run(const struct emulator *emulator, const struct step *step, int number)
