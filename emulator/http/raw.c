@@ -1,5 +1,5 @@
-/* Requests for previews: their bytes are another layer's from the end of the head on, and they never
- * pass through libmicrohttpd. Each is checked as the first of a connection is. */
+/* Requests for previews: their bytes are another layer's from the end of the head on, and they
+ * never pass through libmicrohttpd. Each is checked as the first of a connection is. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>

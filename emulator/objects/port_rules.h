@@ -20,11 +20,11 @@ enum after_restart {
 
 /* The rules of a line of the SDK, from this version on. */
 struct port_rules {
-    int minor, patch;    /* of 0.minor.patch */
-    bool hyphens;        /* in tokens */
-    bool custom_tokens;  /* the option is there */
-    bool reserves_8787;  /* too */
-    bool registry;       /* exposed ports are the container's: exposing twice is an error */
+    int minor, patch;   /* of 0.minor.patch */
+    bool hyphens;       /* in tokens */
+    bool custom_tokens; /* the option is there */
+    bool reserves_8787; /* too */
+    bool registry;      /* exposed ports are the container's: exposing twice is an error */
     enum after_restart after;
 };
 /* `version` is "0.7.4", or "0.7" for its last; NULL = the newest. */

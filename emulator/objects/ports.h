@@ -20,7 +20,23 @@ struct ports {
     bool stored_runtime; /* activePreviewPorts is stored */
 };
 
-/* Rows of the table of methods. */
+/* Inside: the list of an object's ports, and what is stored of it. */
+const struct port_rules *ports_rules(const struct object *object);
+struct exposed *ports_find(const struct object *object, uint16_t port);
+bool ports_active(const struct object *object, const struct exposed *exposed); /* may be NULL */
+/* NULL when there is no room. */
+struct exposed *ports_add(struct object *object, uint16_t port);
+void ports_drop(struct object *object, uint16_t port);
+/* Stores what the list becomes when this port has the token (NULL = none). */
+int ports_store(struct object *object, uint16_t port, const char *token, const char *name,
+                struct error *err);
+/* The URL of a port, below the host or, when that is NULL, by path. New reference, or NULL. */
+json_t *ports_url(const struct object *object, const struct exposed *exposed,
+                  const struct preview_host *host);
+/* Where requests come in when nobody says. */
+struct preview_host ports_own_host(const struct object *object);
+
+/* port_methods.c: rows of the table of methods. */
 void ports_expose(struct object *object, struct call *call);
 void ports_unexpose(struct object *object, struct call *call);
 void ports_list(struct object *object, struct call *call);

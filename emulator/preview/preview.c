@@ -176,8 +176,7 @@ static void on_next(void *arg)
     struct head head;
     struct http_raw raw;
     bool read = http_raw_next(http, exchange_client(exchange), data, &head, &raw);
-    if (read && goes_on(visit, &raw) &&
-        object_hold(visit->object, &visit->hold, "preview") == 0) {
+    if (read && goes_on(visit, &raw) && object_hold(visit->object, &visit->hold, "preview") == 0) {
         memcpy(visit->label, raw.label, sizeof visit->label);
         exchange_again(exchange, &visit->forward);
         return;
@@ -314,8 +313,7 @@ static void go(struct visit *visit, enum preview_state state)
         break;
     }
     if (visit->forward.repeatable)
-        visit->server =
-            kept_take(proxy, visit->object, object_life(visit->object), visit->port);
+        visit->server = kept_take(proxy, visit->object, object_life(visit->object), visit->port);
     visit->reused = visit->server >= 0;
     if (visit->reused)
         connected(visit);

@@ -11,10 +11,11 @@ static const struct {
     [REFUSE_TOKEN] = {404, "INVALID_TOKEN",
                       "Access denied: the token is not valid or the port is not exposed",
                       "exposePort() gives the URL; getExposedPorts() lists those that are valid"},
-    [REFUSE_STALE] = {410, "STALE_PREVIEW_URL",
-                      "This preview URL is stale: the container that it was made for is not running",
-                      "previews do not wake a sandbox: call exposePort() again, and the same URL "
-                      "works"},
+    [REFUSE_STALE] =
+        {410, "STALE_PREVIEW_URL",
+         "This preview URL is stale: the container that it was made for is not running",
+         "previews do not wake a sandbox: call exposePort() again, and the same URL "
+         "works"},
     [REFUSE_SILENT] = {500, "SERVICE_NOT_RESPONDING",
                        "Connection refused: the container is not listening on port %u",
                        "start the server first, and wait for it with waitForPort"},
@@ -25,7 +26,8 @@ static const struct {
     [REFUSE_LOST] = {500, NULL, "Container suddenly disconnected, try again", NULL},
     [REFUSE_BAD] = {502, "BAD_SERVER_ANSWER", "The answer of the server on port %u is not HTTP/1.1",
                     NULL},
-    [REFUSE_OVERDUE] = {504, "SERVER_TIMEOUT", "The server on port %u did not answer in time", NULL},
+    [REFUSE_OVERDUE] = {504, "SERVER_TIMEOUT", "The server on port %u did not answer in time",
+                        NULL},
     [REFUSE_TOO_LONG] = {431, "HEAD_TOO_LARGE", "The request head is too large to be forwarded",
                          NULL},
     [REFUSE_MEMORY] = {500, "INTERNAL_ERROR", "Out of memory", NULL},

@@ -66,5 +66,6 @@ int request_edit(const struct source *source, const char *id, uint16_t port,
                                              : http_token(source->request),
                         .answer_fields = source->by_path ? other_origin : NULL,
                         .add = fields};
-    return source->raw ? edit_raw(source->raw, &edit, to) : edit_request(source->request, &edit, to);
+    return source->raw ? edit_raw(source->raw, &edit, to)
+                       : edit_request(source->request, &edit, to);
 }

@@ -109,7 +109,12 @@ static bool readable(struct fetch *fetch)
 static void ready(void *arg, uint32_t events)
 {
     struct fetch *fetch = arg;
-    if (side_flush(&fetch->server) < 0)
+    int result = side_flush(&fetch->server);
+    if (result < 0 && result != -EPIPE && result != -ECONNRESET) {
+        finish(fetch, PROXY_LOST, "the request could not be sent");
+        return;
+    }
+    if (result < 0)
         buf_clear(&fetch->server.out); /* it may have answered all the same */
     if (readable(fetch))
         loop_rewatch(fetch->loop, &fetch->server.watch,

@@ -123,8 +123,8 @@ static int lanes_run(struct lanes *lanes, const struct buf *request, int total, 
 }
 
 /* Milliseconds for each request, with so many connections at once. */
-static int run_requests(struct bench *bench, enum row_id row, const struct way *way, int lanes_count,
-                        struct error *err)
+static int run_requests(struct bench *bench, enum row_id row, const struct way *way,
+                        int lanes_count, struct error *err)
 {
     __attribute__((cleanup(lanes_close))) struct lanes lanes = {.count = lanes_count};
     CLEANUP_BUF struct buf request = BUF_INIT(SMALL_REQUEST);
@@ -178,8 +178,8 @@ static int run_body(struct bench *bench, enum row_id row, const struct way *way,
     CLEANUP_FD int fd = dial(way, err);
     if (fd < 0)
         return fd;
-    int length = snprintf(piece, sizeof piece, "GET /?n=%lld HTTP/1.1\r\nHost: %s\r\n\r\n", size,
-                          way->host);
+    int length =
+        snprintf(piece, sizeof piece, "GET /?n=%lld HTTP/1.1\r\nHost: %s\r\n\r\n", size, way->host);
     double start = stats_now_ms();
     if (send(fd, piece, (size_t)length, MSG_NOSIGNAL) != length)
         return error_errno(err, errno, "send");
@@ -228,7 +228,8 @@ static pid_t start_nginx(const struct bench *bench, int net)
     snprintf(config, sizeof config,
              "daemon off;user root;worker_processes 1;pid nginx.pid;error_log /dev/null;events{}"
              "http{access_log off;client_body_temp_path body;proxy_temp_path proxy;"
-             "fastcgi_temp_path f;uwsgi_temp_path u;scgi_temp_path s;upstream u{server 127.0.0.1:%d;keepalive 64;}"
+             "fastcgi_temp_path f;uwsgi_temp_path u;scgi_temp_path s;upstream u{server "
+             "127.0.0.1:%d;keepalive 64;}"
              "server{listen 127.0.0.1:%d;keepalive_requests 10000000;location /{proxy_pass "
              "http://u;proxy_http_version 1.1;proxy_set_header Connection \"\";}}}",
              SERVER_PORT, NGINX_PORT);
@@ -309,9 +310,9 @@ static int run_bodies(struct bench *bench, const struct program *program, const 
     }
     if (result == 0)
         result = program_memory(program, "VmRSS", &after, err);
-    return result < 0 ? result
-                      : steps_add(bench, ROW_PREVIEW_MEMORY, after > before ? after - before : 0,
-                                  err);
+    return result < 0
+               ? result
+               : steps_add(bench, ROW_PREVIEW_MEMORY, after > before ? after - before : 0, err);
 }
 
 static int run_all(struct bench *bench, const struct program *program, int net, struct error *err)

@@ -47,13 +47,14 @@ static bool has_event(const char *type, const char *text)
 TEST an_exposed_port_has_a_url_and_a_path_url(void)
 {
     char expected[160];
-    CLEANUP_REPLY struct reply r = call("box", "exposePort", "[8080, {\"name\": \"web\", \"token\": "
-                                                             "\"tok_1\"}]");
+    CLEANUP_REPLY struct reply r = call("box", "exposePort",
+                                        "[8080, {\"name\": \"web\", \"token\": "
+                                        "\"tok_1\"}]");
     ASSERT_EQm(r.body, 200, r.status);
     snprintf(expected, sizeof expected, "http://8080-box-tok_1.localhost:%d/", emulator.port);
     ASSERT_STR_EQ(expected, text_at(r.json, "url"));
-    snprintf(expected, sizeof expected,
-             "http://localhost:%d/cdn-cgi/local/preview/8080-box-tok_1/", emulator.port);
+    snprintf(expected, sizeof expected, "http://localhost:%d/cdn-cgi/local/preview/8080-box-tok_1/",
+             emulator.port);
     ASSERT_STR_EQ(expected, text_at(r.json, "pathUrl"));
     ASSERT_EQ(8080, number_at(r.json, "port"));
     ASSERT_STR_EQ("web", text_at(r.json, "name"));
@@ -161,8 +162,8 @@ TEST only_active_ports_are_listed_and_nobody_is_woken(void)
     CLEANUP_REPLY struct reply valid =
         call("list", "validatePortToken", "[9001, \"%s\"]", token_in(text_at(a.json, "url")));
     ASSERT_STR_EQ("true", valid.body);
-    CLEANUP_REPLY struct reply wrong = call("list", "validatePortToken", "[9001, \"%s\"]",
-                                            token_in(text_at(b.json, "url")));
+    CLEANUP_REPLY struct reply wrong =
+        call("list", "validatePortToken", "[9001, \"%s\"]", token_in(text_at(b.json, "url")));
     ASSERT_STR_EQ("false", wrong.body);
     CLEANUP_REPLY struct reply taken = call("list", "unexposePort", "[9001]");
     ASSERT_EQ(200, taken.status);
@@ -214,15 +215,16 @@ TEST the_api_has_the_routes_of_the_test_worker(void)
     CLEANUP_REPLY struct reply taken =
         request(&emulator, "DELETE", "/api/exposed-ports/8080", id, NULL);
     ASSERT_STR_EQ("{\"success\":true,\"port\":8080}", taken.body);
-    CLEANUP_REPLY struct reply none = request(&emulator, "GET", "/api/exposed-ports/8080", id, NULL);
+    CLEANUP_REPLY struct reply none =
+        request(&emulator, "GET", "/api/exposed-ports/8080", id, NULL);
     ASSERT_STR_EQ("{\"exposed\":false,\"port\":8080}", none.body);
     CLEANUP_REPLY struct reply bad =
         request(&emulator, "POST", "/api/port/expose", id, "{\"port\": 22}");
     ASSERT_EQ(400, bad.status);
     ASSERT_STR_EQ("SECURITY_ERROR", text_at(bad.json, "code"));
     CLEANUP_REPLY struct reply session =
-        request(&emulator, "POST", "/api/port/expose", "X-Sandbox-Id: routes\r\nX-Session-Id: s\r\n",
-                "{\"port\": 8080}");
+        request(&emulator, "POST", "/api/port/expose",
+                "X-Sandbox-Id: routes\r\nX-Session-Id: s\r\n", "{\"port\": 8080}");
     ASSERT_EQ(400, session.status);
     ASSERT(*text_at(session.json, "error"));
     PASS();

@@ -19,11 +19,13 @@ TEST ports_are_from_1024_to_65535_and_not_reserved(void)
         const char *version, *json;
         uint16_t port;
     } rows[] = {
-        {NULL, "8080", 8080},    {NULL, "1024", 1024},  {NULL, "65535", 65535}, {NULL, "8787", 8787},
-        {NULL, "3000", 0},       {NULL, "1023", 0},     {NULL, "65536", 0},     {NULL, "0", 0},
-        {NULL, "-1", 0},         {NULL, "80.5", 0},     {NULL, "1e9", 0},       {NULL, "\"8080\"", 0},
-        {NULL, "null", 0},       {NULL, "true", 0},     {NULL, "8080.0", 8080}, {"0.7.1", "8787", 0},
-        {"0.7.2", "8787", 8787}, {"0.7", "8787", 8787}, {"0.4.18", "8787", 0},  {"1.0", "8787", 8787},
+        {NULL, "8080", 8080},  {NULL, "1024", 1024},    {NULL, "65535", 65535},
+        {NULL, "8787", 8787},  {NULL, "3000", 0},       {NULL, "1023", 0},
+        {NULL, "65536", 0},    {NULL, "0", 0},          {NULL, "-1", 0},
+        {NULL, "80.5", 0},     {NULL, "1e9", 0},        {NULL, "\"8080\"", 0},
+        {NULL, "null", 0},     {NULL, "true", 0},       {NULL, "8080.0", 8080},
+        {"0.7.1", "8787", 0},  {"0.7.2", "8787", 8787}, {"0.7", "8787", 8787},
+        {"0.4.18", "8787", 0}, {"1.0", "8787", 8787},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct error err = {0};
@@ -143,8 +145,7 @@ TEST urls_are_those_of_the_hostname(void)
         {"::1", "http://8080-my-box-tok.localhost/"},
         {"example.com", "https://8080-my-box-tok.example.com/"},
         {"Example.COM:8443", "https://8080-my-box-tok.example.com:8443/"},
-        {"192.168.1.5:8787",
-         "http://192.168.1.5:8787/cdn-cgi/local/preview/8080-my-box-tok/"},
+        {"192.168.1.5:8787", "http://192.168.1.5:8787/cdn-cgi/local/preview/8080-my-box-tok/"},
         {"[fe80::1]:80", "http://[fe80::1]:80/cdn-cgi/local/preview/8080-my-box-tok/"},
         {"", "error"},
         {"exa mple.com", "error"},
@@ -171,9 +172,9 @@ TEST domains_that_will_not_do_are_told_apart(void)
         const char *hostname;
         bool workers_dev, nested;
     } rows[] = {
-        {"a.workers.dev", true, true},      {"a.b.workers.dev:443", true, true},
-        {"workers.dev", false, false},      {"example.com", false, false},
-        {"dev.example.com", false, true},   {"notworkers.dev", false, false},
+        {"a.workers.dev", true, true},    {"a.b.workers.dev:443", true, true},
+        {"workers.dev", false, false},    {"example.com", false, false},
+        {"dev.example.com", false, true}, {"notworkers.dev", false, false},
         {"localhost:8787", false, false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -1,7 +1,7 @@
 /* Requests that go from the door to a server without libmicrohttpd, and those that follow them on
  * the same connection. */
-#include "http_client.h"
 #include "base/cleanup.h"
+#include "http_client.h"
 #include "proxy/edit.h"
 #include "proxy/internal.h"
 
@@ -52,8 +52,7 @@ static void on_next(void *arg)
     struct head head;
     struct http_raw raw;
     hub.next++;
-    bool read =
-        http_raw_next(seen.server, exchange_client(hub.exchange), data, &head, &raw);
+    bool read = http_raw_next(seen.server, exchange_client(hub.exchange), data, &head, &raw);
     if (read && strcmp(raw.label, hub.label) == 0 && make_forward(&raw) == 0) {
         exchange_again(hub.exchange, &hub.forward);
         return;
@@ -145,9 +144,9 @@ static bool is_done(void *arg)
 TEST a_head_is_edited_and_the_body_stays_in_the_socket(void)
 {
     ASSERT(set_up_raw(4000));
-    struct client *client = client_with("\r\nPOST /a?b HTTP/1.1\r\n" AT("8080-x-y")
-                                        "X-One:  1 \r\nConnection: keep-alive, X-Hop\r\nX-Hop: "
-                                        "1\r\nContent-Length: 5\r\n\r\nhello");
+    struct client *client = client_with("\r\nPOST /a?b HTTP/1.1\r\n" AT(
+        "8080-x-y") "X-One:  1 \r\nConnection: keep-alive, X-Hop\r\nX-Hop: "
+                    "1\r\nContent-Length: 5\r\n\r\nhello");
     struct client *server = server_gets(1, "hello", 1);
     ASSERT(server);
     ASSERT_STR_EQ("POST /a?b HTTP/1.1\r\nHost: localhost:8080\r\nX-One: 1\r\nContent-Length: "
@@ -183,8 +182,7 @@ TEST the_next_request_has_the_same_server(void)
 TEST requests_that_come_at_once_are_answered_in_turn(void)
 {
     ASSERT(set_up_raw(4000));
-    struct client *client =
-        client_with(RAW("/1", "8080-x-y") RAW("/2", "8080-x-y") GET("/html"));
+    struct client *client = client_with(RAW("/1", "8080-x-y") RAW("/2", "8080-x-y") GET("/html"));
     struct client *server = server_gets(1, "GET /1 ", 1);
     ASSERT(server);
     ASSERT_FALSE(strstr(server->in.data, "/2"));

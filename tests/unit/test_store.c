@@ -67,6 +67,39 @@ TEST what_was_put_is_there_after_reopening(void)
     PASS();
 }
 
+static void add_up(void *arg, const json_t *value)
+{
+    *(int *)arg += (int)json_integer_value(value);
+}
+
+TEST several_keys_change_all_or_none(void)
+{
+    struct error err = {0};
+    struct store *store = store_open(path, &err);
+    ASSERTm(err.text, store);
+    int64_t row = store_create(store, "Sandbox", "a", "secret", 1, &err);
+    int64_t other = store_create(store, "Sandbox", "b", "secret", 1, &err);
+    CLEANUP_JSON json_t *one = json_integer(1), *two = json_integer(2);
+    ASSERT_EQ(0, store_put(store, row, "old", one, &err));
+    ASSERT_EQ(0, store_put(store, other, "k", two, &err));
+    const struct store_change good[] = {{"k", one}, {"old", NULL}};
+    ASSERT_EQ(0, store_change(store, row, good, 2, &err));
+    ASSERT_EQ(NULL, store_get(store, row, "old", &err));
+    int sum = 0;
+    ASSERT_EQ(0, store_each_value(store, "k", add_up, &sum, &err));
+    ASSERT_EQ(3, sum);
+    /* No object has this row, so nothing can be stored for it. */
+    ASSERT(store_change(store, row + 1000, good, 1, &err) < 0);
+    const struct store_change again[] = {{"k", two}};
+    ASSERT_EQ(0, store_change(store, row, again, 1, &err)); /* nothing is left open */
+    store_close(store);
+    store = store_open(path, &err);
+    CLEANUP_JSON json_t *kept = store_get(store, row, "k", &err);
+    ASSERT_EQ(2, json_integer_value(kept));
+    store_close(store);
+    PASS();
+}
+
 TEST one_id_of_one_class_has_one_row(void)
 {
     struct error err = {0};
@@ -178,6 +211,7 @@ SUITE(store_suite)
     SET_SETUP(set_up, NULL);
     SET_TEARDOWN(tear_down, NULL);
     RUN_TEST(what_was_put_is_there_after_reopening);
+    RUN_TEST(several_keys_change_all_or_none);
     RUN_TEST(one_id_of_one_class_has_one_row);
     RUN_TEST(a_killed_writer_loses_nothing_it_acknowledged);
     RUN_TEST(a_file_that_is_no_database_is_refused_and_kept);
