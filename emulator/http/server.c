@@ -256,6 +256,8 @@ static void note(struct http_request *request)
 {
     struct http_server *server = request->server;
     char what[256];
+    if (!journal_is_open())
+        return;
     snprintf(what, sizeof what, "%.32s %.200s", http_method(request), request_shown_path(request));
     journal_note(JOURNAL_REQUEST, server->config.now_ms(server->config.now_arg), "", what);
 }

@@ -372,8 +372,15 @@ static void reply_no_route(struct http_request *request)
                   http_method(request), path);
 }
 
-static void hint_example(char *to, size_t size, const struct api_row *row)
+struct hint {
+    char text[400];
+};
+
+static struct hint hint_example(const struct api_row *row)
 {
+    struct hint hint;
+    char *to = hint.text;
+    size_t size = sizeof hint.text;
     if (method_find(row->name)->upload)
         snprintf(to, size, "Example: %s %s with the bytes and X-File-Path: /workspace/big.bin",
                  row->method, row->path);
@@ -384,6 +391,7 @@ static void hint_example(char *to, size_t size, const struct api_row *row)
         snprintf(to, size, "Example: %s %s with the body %s", row->method, row->path, row->example);
     else
         snprintf(to, size, "Example: %s %s", row->method, row->path);
+    return hint;
 }
 
 /* Arguments of the query; those of the body win. */
@@ -402,8 +410,6 @@ static void take_query(const struct api_row *row, struct http_request *request, 
 static json_t *read_arguments(struct http_request *request, const struct api_row *row,
                               const struct method_row *method, struct body *body)
 {
-    char hint[400];
-    hint_example(hint, sizeof hint, row);
     const char *member = method_content_index(method) >= 0 ? "content" : NULL;
     int result = 0;
     if (strcmp(row->method, "GET") != 0)
@@ -411,13 +417,13 @@ static json_t *read_arguments(struct http_request *request, const struct api_row
     if (result == 0)
         body->json = json_object();
     if (result < 0) {
-        problem_reply(request, 400, "INVALID_JSON", NULL, hint,
+        problem_reply(request, 400, "INVALID_JSON", NULL, hint_example(row).text,
                       "The body is not JSON: %s at line %d, column %d", body->error.text,
                       body->error.line, body->error.column);
         return NULL;
     }
     if (!json_is_object(body->json)) {
-        problem_reply(request, 400, "VALIDATION_FAILED", NULL, hint,
+        problem_reply(request, 400, "VALIDATION_FAILED", NULL, hint_example(row).text,
                       "The body must be a JSON object");
         return NULL;
     }
@@ -430,7 +436,8 @@ static json_t *read_arguments(struct http_request *request, const struct api_row
     struct error err = {0};
     json_t *args = arguments_named(method, body->json, body->content != NULL, &err);
     if (!args)
-        problem_reply(request, 400, "VALIDATION_FAILED", NULL, hint, "%s", err.text);
+        problem_reply(request, 400, "VALIDATION_FAILED", NULL, hint_example(row).text, "%s",
+                      err.text);
     return args;
 }
 
@@ -448,11 +455,9 @@ void api_route(struct worker *worker, struct http_request *request)
         return;
     }
     if (strcmp(http_method(request), row->method) != 0) {
-        char hint[400];
-        hint_example(hint, sizeof hint, row);
         http_set_header(request, "Allow", row->method);
-        problem_reply(request, 405, "METHOD_NOT_ALLOWED", NULL, hint, "%s takes %s, not %.20s",
-                      row->path, row->method, http_method(request));
+        problem_reply(request, 405, "METHOD_NOT_ALLOWED", NULL, hint_example(row).text,
+                      "%s takes %s, not %.20s", row->path, row->method, http_method(request));
         return;
     }
     CLEANUP_TARGET struct target target = TARGET_INIT;

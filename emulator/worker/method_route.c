@@ -9,14 +9,20 @@
 #include "worker/upload.h"
 #include "worker/worker_call.h"
 
-static void hint_example(char *to, size_t size, const struct method_row *row)
+struct hint {
+    char text[400];
+};
+
+static struct hint hint_example(const struct method_row *row)
 {
+    struct hint hint;
     if (row->upload)
-        snprintf(to, size, "Example: PUT /sandbox/my-box/%s?path=/workspace/big.bin with the bytes",
-                 row->name);
+        snprintf(hint.text, sizeof hint.text,
+                 "Example: PUT /sandbox/my-box/%s?path=/workspace/big.bin with the bytes", row->name);
     else
-        snprintf(to, size, "Example: POST /sandbox/my-box/%s with the body %s", row->name,
-                 row->example);
+        snprintf(hint.text, sizeof hint.text, "Example: POST /sandbox/my-box/%s with the body %s",
+                 row->name, row->example);
+    return hint;
 }
 
 static void reply_no_method(struct http_request *request, const char *name)
@@ -35,26 +41,25 @@ static void reply_no_method(struct http_request *request, const char *name)
 static json_t *read_arguments(struct http_request *request, const struct method_row *row,
                               struct body *body)
 {
-    char hint[400];
-    hint_example(hint, sizeof hint, row);
     int result = body_read(body, request, NULL, method_content_index(row));
     if (result == 0)
         body->json = json_array();
     if (result < 0) {
-        problem_reply(request, 400, "INVALID_JSON", NULL, hint,
+        problem_reply(request, 400, "INVALID_JSON", NULL, hint_example(row).text,
                       "The body is not JSON: %s at line %d, column %d", body->error.text,
                       body->error.line, body->error.column);
         return NULL;
     }
     if (!json_is_array(body->json)) {
-        problem_reply(request, 400, "VALIDATION_FAILED", NULL, hint,
+        problem_reply(request, 400, "VALIDATION_FAILED", NULL, hint_example(row).text,
                       "The body must be a JSON array of the arguments of %s", row->name);
         return NULL;
     }
     struct error err = {0};
     json_t *args = arguments_positional(row, body->json, body->content != NULL, &err);
     if (!args)
-        problem_reply(request, 400, "VALIDATION_FAILED", NULL, hint, "%s", err.text);
+        problem_reply(request, 400, "VALIDATION_FAILED", NULL, hint_example(row).text, "%s",
+                      err.text);
     return args;
 }
 
@@ -82,10 +87,8 @@ void method_route(struct worker *worker, struct http_request *request)
     }
     bool put = row->upload && strcmp(http_method(request), "PUT") == 0;
     if (strcmp(http_method(request), "POST") != 0 && !put) {
-        char hint[400];
-        hint_example(hint, sizeof hint, row);
         http_set_header(request, "Allow", row->upload ? "POST, PUT" : "POST");
-        problem_reply(request, 405, "METHOD_NOT_ALLOWED", NULL, hint,
+        problem_reply(request, 405, "METHOD_NOT_ALLOWED", NULL, hint_example(row).text,
                       "Methods of a sandbox are called with POST, not %.20s", http_method(request));
         return;
     }

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "base/cleanup.h"
-#include "worker/nearest.h"
 #include "worker/process_shapes.h"
 
 /* Every call that runs in a session takes these three, wherever its options stand. */
@@ -653,49 +651,3 @@ const struct method_row method_rows[] = {
                "delimitedPrefixes, success}",
      .example = "[{\"prefix\": \"backup/\"}]"},
     {0}};
-
-/* Every request looks through all names, most of which differ at once. */
-static bool is_same(const char *name, const char *other)
-{
-    return *name == *other && strcmp(name, other) == 0;
-}
-
-static bool row_has_name(const struct method_row *row, const char *name)
-{
-    if (is_same(row->name, name))
-        return true;
-    for (size_t i = 0; i < ALIASES_MAX && row->aliases[i]; i++) {
-        if (is_same(row->aliases[i], name))
-            return true;
-    }
-    return false;
-}
-
-const struct method_row *method_find(const char *name)
-{
-    for (const struct method_row *row = method_rows; row->name; row++) {
-        if (row_has_name(row, name))
-            return row;
-    }
-    return NULL;
-}
-
-const char *method_nearest(const char *name)
-{
-    struct nearest nearest = nearest_to(name);
-    for (const struct method_row *row = method_rows; row->name; row++) {
-        nearest_try(&nearest, row->name);
-        for (size_t i = 0; i < ALIASES_MAX && row->aliases[i]; i++)
-            nearest_try(&nearest, row->aliases[i]);
-    }
-    return nearest.best;
-}
-
-int method_content_index(const struct method_row *row)
-{
-    for (int i = 0; i < PARAMS_MAX && row->params[i].name; i++) {
-        if (row->params[i].type == ARG_CONTENT)
-            return i;
-    }
-    return -1;
-}
