@@ -162,6 +162,18 @@ void server_pause(struct http_request *request);
 /* Lets libmicrohttpd look at the request's connection again, soon. */
 void server_resume(struct http_request *request);
 
+/* Whoever waits for the request's answer learns that nobody will read it. */
+void server_client_left(struct http_request *request);
+
+/* serve.c: called by libmicrohttpd, the last one with the head, with each piece of the body, with
+ * its end, and after each resume. */
+void *serve_begin(void *arg, const char *target, struct MHD_Connection *mhd);
+void serve_end(void *arg, struct MHD_Connection *mhd, void **context,
+               enum MHD_RequestTerminationCode code);
+enum MHD_Result serve_access(void *arg, struct MHD_Connection *mhd, const char *url,
+                             const char *method, const char *version, const char *data,
+                             size_t *size, void **context);
+
 /* upload.c: bodies as streams. */
 bool upload_wanted(const struct http_request *request);
 /* Calls the handler with the head. MHD_NO when it was answered and the connection must close. */
