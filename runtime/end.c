@@ -182,10 +182,11 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Each once; with SIGKILL all, since a stopped one has not seen the milder signal. */
+/* Each once; with SIGKILL all, since a stopped one has not seen the milder signal. Parents come
+ * before their children: a shell that sees its child end first says so, or goes on. */
 static void tell_all(struct hunt *hunt, int number)
 {
-    for (size_t i = hunt->count; i-- > 0;) {
+    for (size_t i = 0; i < hunt->count; i++) {
         struct member *member = &hunt->members[i];
 
         if (!member->told || number == SIGKILL)

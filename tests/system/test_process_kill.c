@@ -50,7 +50,7 @@ TEST the_session_and_its_neighbours_survive_a_kill(void)
         start("{\"command\":\"sleep 617\",\"processId\":\"two\",\"sessionId\":\"shared\"}");
     CLEANUP_REPLY struct reply killed = ask("DELETE", "/api/process/one", NULL);
     ASSERT_EQ(200, killed.status);
-    ASSERT_EQ(1, running("sleep 61[7]"));
+    ASSERT(becomes("^sleep 61[7]", 1));
     CLEANUP_REPLY struct reply kept =
         ask("POST", "/api/execute", "{\"command\":\"echo $V\",\"sessionId\":\"shared\"}");
     ASSERT_STR_EQ("kept", text_at(kept.json, "stdout"));

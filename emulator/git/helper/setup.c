@@ -23,7 +23,9 @@ void setup_libgit2(void)
     /* Whose repository it is does not matter to a reader that executes nothing of it. */
     git_libgit2_opts(GIT_OPT_SET_OWNER_VALIDATION, 0);
     git_libgit2_opts(GIT_OPT_SET_PACK_MAX_OBJECTS, (size_t)20000000);
+#ifdef HAVE_PACK_MAX_OBJECT_SIZE
     git_libgit2_opts(GIT_OPT_SET_PACK_MAX_OBJECT_SIZE, (size_t)1 << 30);
+#endif
     /* The indexer has checked what a server sent; git does not check again either. */
     git_libgit2_opts(GIT_OPT_ENABLE_STRICT_HASH_VERIFICATION, 0);
 }
