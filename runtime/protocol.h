@@ -98,7 +98,7 @@ struct rt_signal {
     uint32_t scope;
 };
 
-/* Ends a process and all that it started: SIGTERM, leaves first, and SIGKILL after the grace. What it
+/* Ends a process and all that it started: SIGTERM, parents first, and SIGKILL after the grace. What it
  * started are its descendants, and whoever holds one of two pipes: a daemon has left the tree, but
  * rarely closes its output. -ETIMEDOUT when something is left 5 s after SIGKILL; -ESRCH when it is not
  * there; -EINTR when somebody ended the worker that does it. */
