@@ -4,11 +4,12 @@
 
 #include "cli/limits.h"
 #include "cli/platform.h"
+#include "config/image.h"
 #include "config/wrangler.h"
 #include "objects/objects.h"
 
-/* What a class without a version of its own reports; the SDK line that is emulated. */
-#define DEFAULT_VERSION "0.12.7"
+/* What a class without a version of its own reports. */
+#define DEFAULT_VERSION SANDBOX_VERSION
 
 /* Borrowed; the texts may be NULL. */
 struct class_options {

@@ -312,7 +312,7 @@ static int announce(struct dev *dev, struct error *err)
     doctor_warn();
     expose_warn(dev->classes, dev->project.class_count);
     if (dev->project.found)
-        doctor_project_warn(dev->settings.dir, dev->settings.config, dev->settings.environment);
+        doctor_project_warn(dev->project.dir, dev->project.file, dev->settings.environment);
     printf("[sandpit:info] Ready on %s\n", url);
     fflush(stdout);
     result = ready_file_write(&dev->settings.ready_file, url, port, dev->token, err);
@@ -333,8 +333,10 @@ static void quit(void *arg)
 static void read_again(void *arg)
 {
     struct dev *dev = arg;
+    /* What was found at the start is read again, even when another file would now come first. */
+    const char *found = dev->project.found ? dev->project.file : dev->settings.config;
     const struct reload_config config = {.dir = dev->settings.dir,
-                                         .file = dev->settings.config,
+                                         .file = found,
                                          .environment = dev->settings.environment,
                                          .classes = class_options(&dev->settings),
                                          .objects = dev->objects,

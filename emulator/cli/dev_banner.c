@@ -34,6 +34,9 @@ void dev_print_banner(const struct dev *dev)
     printf("\n sandpit %s\n ──────────────\n", SANDPIT_VERSION);
     if (!project->found)
         printf(" no wrangler.jsonc here: one built-in class, Sandbox (with Python)\n");
+    else
+        printf(" configuration: %s%s\n", project->file,
+               project->above ? " (found above this directory)" : "");
     for (size_t i = 0; project->found && i < project->class_count; i++)
         printf(" class %s: %s, version %s, %s\n", dev->classes[i].name,
                *project->classes[i].from ? project->classes[i].from : "built in",

@@ -24,13 +24,9 @@
 /* The deadline leaves room for what comes before and after it: all is over within 5 s. */
 enum { DEADLINE_MS = 4000, DEFAULT_PORT = 8787, TEXT_BYTES_MAX = 1 << 20 };
 
-#define DOCS "docs/doctor.md#"
-
 /* --- How it looks ----------------------------------------------------------------------------- */
 
-static const struct {
-    const char *mark, *colour, *word;
-} marks[] = {
+const struct doctor_mark doctor_marks[] = {
     [MACHINE_NONE] = {"✓", "\033[32m", NULL},
     [MACHINE_INFO] = {"i", "\033[36m", "info"},
     [MACHINE_WARNING] = {"!", "\033[33m", "warning"},
@@ -69,14 +65,14 @@ static int add_check(struct buf *to, const struct machine_check *check,
                      const struct machine_result *result, bool colours)
 {
     bool unknown = result->outcome == MACHINE_COULD_NOT_RUN;
-    const char *mark = unknown ? "?" : marks[result->severity].mark;
-    const char *on = unknown ? "\033[33m" : marks[result->severity].colour;
+    const char *mark = unknown ? "?" : doctor_marks[result->severity].mark;
+    const char *on = unknown ? "\033[33m" : doctor_marks[result->severity].colour;
     int error = buf_addf(to, "%s%s%s %s: %s\n", colours ? on : "", mark, colours ? "\033[0m" : "",
                          check->title, result->reason);
     if (error == 0 && result->severity != MACHINE_NONE && *result->fix)
         error = buf_addf(to, "    fix: %s\n", result->fix);
     if (error == 0 && result->severity >= MACHINE_WARNING)
-        error = buf_addf(to, "    " DOCS "%s\n", check->id);
+        error = buf_addf(to, "    " DOCTOR_DOCS "%s\n", check->id);
     return error;
 }
 
@@ -123,10 +119,10 @@ int doctor_text(struct buf *to, const struct machine_check *checks,
 static json_t *check_json(const struct machine_check *check, const struct machine_result *result)
 {
     char docs[128];
-    snprintf(docs, sizeof docs, DOCS "%s", check->id);
+    snprintf(docs, sizeof docs, DOCTOR_DOCS "%s", check->id);
     return json_pack("{s:s, s:s, s:s, s:s?, s:s, s:s?, s:s}", "id", check->id, "title",
                      check->title, "result", outcomes[result->outcome], "severity",
-                     marks[result->severity].word, "reason", result->reason, "fix",
+                     doctor_marks[result->severity].word, "reason", result->reason, "fix",
                      *result->fix ? result->fix : NULL, "docs", docs);
 }
 
@@ -172,7 +168,8 @@ static int parse(struct settings *settings, int argc, char **argv)
                    "the port that dev would listen on (default 8787)"),
         OPT_TEXT("persist-to", 0, &settings->persist_to, "DIR", "where dev would keep state"),
         OPT_TEXT("config", 'c', &settings->config, "FILE", "read this configuration"),
-        OPT_TEXT("env", 'e', &settings->environment, "NAME", "the environment in it"),
+        OPT_TEXT("env", 'e', &settings->environment, "NAME",
+                 "the environment in it (default $CLOUDFLARE_ENV, or none)"),
         OPT_CHOICE("only", 0, &settings->only, "machine|project", "half of the checks"),
         OPT_END,
     };
@@ -188,6 +185,8 @@ static int parse(struct settings *settings, int argc, char **argv)
     int code = opt_parse(&command, argc, argv, &rest);
     if (code == OPT_GO && rest.argument_count)
         settings->dir = rest.arguments[0];
+    if (!settings->environment)
+        settings->environment = getenv("CLOUDFLARE_ENV"); /* as dev does */
     return code;
 }
 
@@ -195,7 +194,7 @@ static const char *choose_state(const struct settings *settings, char to[PATH_MA
 {
     struct project project = {0};
     struct error err = {0};
-    int result = project_load(settings->dir, NULL, &project, &err);
+    int result = project_load(settings->dir, settings->config, &project, &err);
     if (result == 0)
         result = state_choose(settings->persist_to, project.found ? project.dir : NULL, to,
                               PATH_MAX, &err);
@@ -228,6 +227,7 @@ static void remove_scratch(const char *path)
 struct report {
     const struct machine_result *results; /* or NULL */
     const struct findings *findings;      /* or NULL */
+    const char *config;                   /* the file, when it was found above the directory */
 };
 
 static int status_of(const struct report *report)
@@ -246,6 +246,8 @@ static void show_json(const struct report *report)
     json_object_set_new(json, "ok", json_boolean(status_of(report) == DOCTOR_CLEAN));
     if (report->findings)
         json_object_set_new(json, "findings", doctor_project_json(report->findings));
+    if (*report->config)
+        json_object_set_new(json, "config", json_string(report->config));
     text_json(json);
 }
 
@@ -262,6 +264,8 @@ static int show(const struct settings *settings, const struct report *report)
                 doctor_text(&text, machine_checks, report->results, machine_check_count, colours);
         if (result == 0 && report->results && report->findings)
             result = buf_adds(&text, "\n");
+        if (result == 0 && *report->config)
+            result = buf_addf(&text, "The project is that of %s.\n", report->config);
         if (result == 0 && report->findings)
             result = doctor_project_text(&text, report->findings, colours);
         fputs(buf_text(&text), stdout);
@@ -292,30 +296,37 @@ static struct machine_result *examine_machine(const struct settings *settings)
     return results;
 }
 
-/* Whether there is a project, or one was asked for. */
-static bool has_project(const struct settings *settings)
+/* Whether there is a project, be it one that cannot be read. Where it is goes to `above` when that
+ * is not the directory itself. */
+static bool has_project(const struct settings *settings, char above[PATH_MAX])
 {
     CLEANUP_PROJECT struct project project;
     struct error err = {0};
     int result = project_load(settings->dir, settings->config, &project, &err);
-    return result < 0 || project.found ||
-           (settings->only && strcmp(settings->only, "project") == 0);
+    snprintf(above, PATH_MAX, "%s", project.above ? project.file : "");
+    return result < 0 || project.found;
 }
 
 int cmd_doctor(int argc, char **argv)
 {
     struct settings settings;
+    char above[PATH_MAX] = "";
     int code = parse(&settings, argc, argv);
     if (code != OPT_GO)
         return code;
     bool machine = !settings.only || strcmp(settings.only, "machine") == 0;
-    bool project = !settings.only || strcmp(settings.only, "project") == 0;
+    bool asked = settings.only && !machine;
+    bool project = (!settings.only || asked) && has_project(&settings, above);
+    if (asked && !project) {
+        log_error("there is no wrangler.json, wrangler.jsonc or wrangler.toml in '%s' or above it",
+                  settings.dir);
+        return DOCTOR_COULD_NOT_RUN;
+    }
     CLEANUP_FREE struct machine_result *results = machine ? examine_machine(&settings) : NULL;
     CLEANUP_FINDINGS struct findings findings = {0};
-    project = project && has_project(&settings);
     if ((machine && !results) || (project && project_inspect(settings.dir, settings.config,
                                                              settings.environment, &findings) < 0))
         return DOCTOR_COULD_NOT_RUN;
-    const struct report report = {results, project ? &findings : NULL};
+    const struct report report = {results, project ? &findings : NULL, above};
     return show(&settings, &report);
 }

@@ -8,6 +8,15 @@
 #include "base/buf.h"
 #include "config/machine.h"
 
+/* The page that explains a finding, without its id. */
+#define DOCTOR_DOCS "docs/doctor.md#"
+
+/* How severities look and are called, by enum machine_severity. */
+struct doctor_mark {
+    const char *mark, *colour, *word;
+};
+extern const struct doctor_mark doctor_marks[];
+
 enum { DOCTOR_CLEAN = 0, DOCTOR_FINDINGS = 1, DOCTOR_COULD_NOT_RUN = 2 };
 
 /* A line for each check, the fix below a finding, and a closing line. */

@@ -41,7 +41,7 @@ static void look(const char *error, char *to, size_t size)
     for (size_t i = 0; i < count; i++) {
         if (results[i].severity < MACHINE_WARNING)
             continue;
-        snprintf(to, size, "%s; fix: %s (docs/doctor.md#%s)", results[i].reason, results[i].fix,
+        snprintf(to, size, "%s; fix: %s (" DOCTOR_DOCS "%s)", results[i].reason, results[i].fix,
                  checks[i].id);
         return;
     }

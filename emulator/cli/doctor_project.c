@@ -3,19 +3,9 @@
 #include <string.h>
 
 #include "base/log.h"
-
-#define DOCS "docs/doctor.md#"
+#include "cli/doctor.h"
 
 enum { SHOWN_MAX = 4 };
-
-static const struct {
-    const char *mark, *colour, *word;
-} marks[] = {
-    [MACHINE_NONE] = {"✓", "\033[32m", NULL},
-    [MACHINE_INFO] = {"i", "\033[36m", "info"},
-    [MACHINE_WARNING] = {"!", "\033[33m", "warning"},
-    [MACHINE_ERROR] = {"✗", "\033[31m", "error"},
-};
 
 int doctor_project_status(const struct findings *findings)
 {
@@ -58,13 +48,13 @@ int doctor_project_text(struct buf *to, const struct findings *findings, bool co
 {
     for (size_t i = 0; i < findings->count; i++) {
         const struct finding *finding = &findings->list[i];
-        buf_addf(to, "%s%s%s ", colours ? marks[finding->severity].colour : "",
-                 marks[finding->severity].mark, colours ? "\033[0m" : "");
+        buf_addf(to, "%s%s%s ", colours ? doctor_marks[finding->severity].colour : "",
+                 doctor_marks[finding->severity].mark, colours ? "\033[0m" : "");
         add_place(to, finding);
         buf_addf(to, "%s\n", finding->reason);
         if (finding->fix)
             add_diff(to, finding->fix, colours);
-        buf_addf(to, "    " DOCS "%s\n", finding->check->id);
+        buf_addf(to, "    " DOCTOR_DOCS "%s\n", finding->check->id);
     }
     if (doctor_project_status(findings) == 0)
         buf_adds(to, "Nothing is wrong with this project.\n");
@@ -78,10 +68,10 @@ json_t *doctor_project_json(const struct findings *findings)
         const struct finding *finding = &findings->list[i];
         const struct place place = finding->place;
         CLEANUP_BUF struct buf docs = BUF_INIT(128);
-        buf_addf(&docs, DOCS "%s", finding->check->id);
+        buf_addf(&docs, DOCTOR_DOCS "%s", finding->check->id);
         json_array_append_new(
             list, json_pack("{s:s, s:s, s:s?, s:o, s:o, s:s, s:s?, s:s}", "id", finding->check->id,
-                            "severity", marks[finding->severity].word, "file",
+                            "severity", doctor_marks[finding->severity].word, "file",
                             *finding->file ? finding->file : NULL, "line",
                             place.line ? json_integer(place.line) : json_null(), "column",
                             place.column ? json_integer(place.column) : json_null(), "reason",

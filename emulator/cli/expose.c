@@ -32,19 +32,14 @@ static void add_ports(const struct project_class *from, struct expose *to)
     snprintf(to->file, sizeof to->file, "%.63s", slash ? slash + 1 : "");
 }
 
-/* A range such as ^4.20.0 says too little: npm takes the newest that fits. */
-static bool says_enough(const struct npm_sdk *found)
-{
-    return found->exact || found->version[0] == '0';
-}
-
 /* What the project was made with. */
 static enum expose_rule rule_of_project(const char *sdk_version, const struct project *project,
                                         char *why, size_t size)
 {
     struct npm_sdk found = {.where = "--sdk-version", .exact = true};
     const char *name = "wrangler", *free_from = NPM_WRANGLER_FREE;
-    bool known = !sdk_version && npm_find(project->dir, "wrangler", &found) && says_enough(&found);
+    bool known = !sdk_version && npm_find(project->dir, "wrangler", &found) &&
+                 npm_order(&found, NPM_WRANGLER_FREE) != NPM_OPEN;
     if (!known) {
         name = "@cloudflare/sandbox";
         free_from = NPM_SDK_FREE;

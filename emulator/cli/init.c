@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -15,6 +16,7 @@
 #include "cli/classes.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "config/wrangler.h"
 
 enum { FILE_BYTES_MAX = 1 << 16, NAME_MAX_BYTES = 54 };
 
@@ -93,23 +95,42 @@ static void name_of(const char *dir, char to[NAME_MAX_BYTES + 1])
         snprintf(to, NAME_MAX_BYTES + 1, "my-sandbox");
 }
 
-static int make_dir(const char *path, struct error *err)
+/* A directory with those above it. */
+static int make_dirs(const char *path, struct error *err)
 {
-    if (mkdir(path, 0777) == 0 || errno == EEXIST)
-        return 0;
-    return error_errno(err, errno, "make '%s'", path);
+    CLEANUP_FREE char *copy = strdup(path);
+    struct stat status;
+    if (!copy)
+        return error_errno(err, ENOMEM, "make '%s'", path);
+    for (char *slash = copy;;) {
+        slash = strchr(slash + 1, '/');
+        if (slash)
+            *slash = '\0';
+        if (mkdir(copy, 0777) < 0 && errno != EEXIST)
+            return error_errno(err, errno, "make '%s'", copy);
+        if (!slash)
+            break;
+        *slash = '/';
+    }
+    if (stat(path, &status) < 0 || !S_ISDIR(status.st_mode))
+        return error_set(err, ENOTDIR, "'%s' is not a directory", path);
+    return 0;
 }
 
-/* Nothing is written when something would be overwritten. */
+/* Nothing is written when something would be in the way. A link that leads nowhere is there too. */
 static int check_free(const char *dir, struct error *err)
 {
     static const char *const others[] = {"wrangler.json", "wrangler.toml"};
     char path[PATH_MAX + 64];
+    struct stat status;
     for (size_t i = 0; i < FILES + 2; i++) {
         snprintf(path, sizeof path, "%s/%s", dir, i < FILES ? files[i].name : others[i - FILES]);
-        if (access(path, F_OK) == 0)
+        if (lstat(path, &status) == 0)
             return error_set(err, EEXIST, "'%s' is there already; nothing was written", path);
     }
+    snprintf(path, sizeof path, "%s/src", dir);
+    if (lstat(path, &status) == 0 && (stat(path, &status) < 0 || !S_ISDIR(status.st_mode)))
+        return error_set(err, ENOTDIR, "'%s' is not a directory; nothing was written", path);
     return 0;
 }
 
@@ -125,16 +146,43 @@ static int write_file(const char *dir, const struct file *file, const char *name
     CLEANUP_FD int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0)
         return error_errno(err, errno, "make '%s'", path);
-    if (write(fd, buf_text(&text), text.size) != (ssize_t)text.size)
-        return error_errno(err, errno ? errno : EIO, "write '%s'", path);
-    printf("  %s\n", path);
+    if (write(fd, buf_text(&text), text.size) != (ssize_t)text.size) {
+        int error = errno ? errno : EIO;
+        unlink(path);
+        return error_errno(err, error, "write '%s'", path);
+    }
     return 0;
+}
+
+/* All files, or none. */
+static int write_files(const char *dir, const char *name, struct error *err)
+{
+    char path[PATH_MAX + 64];
+    int result = 0;
+    size_t written = 0;
+    while (written < FILES && (result = write_file(dir, &files[written], name, err)) == 0)
+        written++;
+    while (result < 0 && written-- > 0) {
+        snprintf(path, sizeof path, "%s/%s", dir, files[written].name);
+        unlink(path);
+    }
+    return result;
+}
+
+/* wrangler would take a wrangler.json further up for the one of this directory. */
+static void warn_of_shadow(const char *dir)
+{
+    struct error err = {0};
+    char found[PATH_MAX];
+    if (project_locate(dir, found, &err) == 0 && strcmp(found, dir) != 0)
+        log_warn("a wrangler.json in %s comes before this wrangler.jsonc: name it with --config",
+                 found);
 }
 
 static int init(const char *given, struct error *err)
 {
     char dir[PATH_MAX], src[PATH_MAX + 8], name[NAME_MAX_BYTES + 1];
-    int result = make_dir(given, err);
+    int result = make_dirs(given, err);
     if (result < 0)
         return result;
     if (!realpath(given, dir))
@@ -143,12 +191,17 @@ static int init(const char *given, struct error *err)
     snprintf(src, sizeof src, "%s/src", dir);
     result = check_free(dir, err);
     if (result == 0)
-        result = make_dir(src, err);
-    for (size_t i = 0; i < FILES && result == 0; i++)
-        result = write_file(dir, &files[i], name, err);
+        result = make_dirs(src, err);
     if (result == 0)
-        printf("\nNext: sandpit dev %s\n", strcmp(given, ".") == 0 ? "" : given);
-    return result;
+        result = write_files(dir, name, err);
+    if (result < 0)
+        return result;
+    for (size_t i = 0; i < FILES; i++)
+        printf("  %s/%s\n", dir, files[i].name);
+    warn_of_shadow(dir);
+    bool here = strcmp(given, ".") == 0;
+    printf("\nNext: sandpit dev%s%s\n", here ? "" : " ", here ? "" : given);
+    return 0;
 }
 
 int cmd_init(int argc, char **argv)
@@ -157,7 +210,8 @@ int cmd_init(int argc, char **argv)
     const struct opt_command command = {
         .synopsis = "sandpit init [DIR]",
         .about = "Writes a small project for sandboxes into DIR (default: here): configuration,\n"
-                 "Dockerfile, Worker and package.json. Nothing is overwritten.",
+                 "Dockerfile, Worker and package.json. Nothing is overwritten: when one of them\n"
+                 "is there already, nothing is written.",
         .rows = rows,
         .max = 1,
     };

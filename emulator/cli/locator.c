@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/process.h"
+#include "config/wrangler.h"
 
 enum { ENTRY_BYTES_MAX = 16384 };
 
@@ -229,8 +230,8 @@ static int search_result(const struct search *search, struct error *err)
 int locator_find(const char *project, int port, struct locator_entry *found, struct error *err)
 {
     char full[PATH_MAX], here[PATH_MAX];
-    if (project && !realpath(project, full))
-        return error_errno(err, errno, "look at '%s'", project);
+    if (project && project_locate(project, full, err) < 0)
+        return -err->code;
     if (!getcwd(here, sizeof here))
         snprintf(here, sizeof here, "/");
     struct search search = {.project = project ? full : NULL,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "config/image.h"
 #include "config/npm.h"
 
 /* A longer one than a day would only hide a mistake. */
@@ -41,22 +42,10 @@ int platform_choose(const struct platform_options *options, const struct project
     return 0;
 }
 
-/* The image's reference with the SDK's version in the place of its own. */
-static void fitting_image(const struct project_class *class, const char *version, char *to,
-                          size_t size)
-{
-    const char *at = strstr(class->from, class->version);
-    if (at)
-        snprintf(to, size, "%.*s%s%s", (int)(at - class->from), class->from, version,
-                 at + strlen(class->version));
-    else
-        snprintf(to, size, "cloudflare/sandbox:%s", version);
-}
-
 static void warn(const struct project_class *class, const struct npm_sdk *sdk)
 {
     char image[PROJECT_IMAGE_MAX + 32];
-    fitting_image(class, sdk->version, image, sizeof image);
+    image_with(class->from, sdk->version, "", image, sizeof image);
     log_warn(
         "class %s: the image is of version %s, but @cloudflare/sandbox is %s (%s). Use the image "
         "%s, or run: npm install @cloudflare/sandbox@%s",

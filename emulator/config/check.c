@@ -84,16 +84,6 @@ struct finding *find_in_script(struct inspection *inspection, const struct proje
     return finding;
 }
 
-/* A path below the project's directory; others stay as they are. */
-static const char *relative_to(const struct project *project, const char *path)
-{
-    size_t size = strlen(project->dir);
-    if (strncmp(path, project->dir, size) != 0 || path[size] != '/')
-        return path;
-    path += size + 1;
-    return strncmp(path, "./", 2) == 0 ? path + 2 : path;
-}
-
 struct finding *find_in_dockerfile(struct inspection *inspection, const struct project_check *check,
                                    const struct project_class *class, int line, const char *format,
                                    ...)
@@ -101,7 +91,7 @@ struct finding *find_in_dockerfile(struct inspection *inspection, const struct p
     va_list rest;
     va_start(rest, format);
     struct finding *finding =
-        add(inspection, check, relative_to(&inspection->project, class->dockerfile),
+        add(inspection, check, project_relative(&inspection->project, class->dockerfile),
             (struct place){line, line ? 1 : 0}, format, rest);
     va_end(rest);
     return finding;
@@ -129,8 +119,11 @@ void findings_free(struct findings *findings)
 static bool is_old(const struct inspection *inspection)
 {
     struct npm_sdk wrangler;
-    if (npm_find(inspection->project.dir, "wrangler", &wrangler) && wrangler.exact)
-        return npm_before(wrangler.version, NPM_WRANGLER_FREE);
+    enum npm_order order = npm_find(inspection->project.dir, "wrangler", &wrangler)
+                               ? npm_order(&wrangler, NPM_WRANGLER_FREE)
+                               : NPM_OPEN;
+    if (order != NPM_OPEN)
+        return order == NPM_BEFORE;
     return inspection->has_sdk && npm_before(inspection->sdk.version, NPM_SDK_FREE);
 }
 

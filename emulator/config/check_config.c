@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "config/check_internal.h"
+#include "config/image.h"
 
 /* Why it could not be read says where. */
 void check_config(struct inspection *inspection, const struct project_check *check)
@@ -78,7 +79,7 @@ void check_main(struct inspection *inspection, const struct project_check *check
             inspection, check, where, "there is no main: wrangler does not know what to run");
         fix_add_section(inspection, finding, "\"main\": \"src/index.ts\"",
                         "main = \"src/index.ts\"", false);
-    } else if (inspection->file_count == 0 && is_own_file(project)) {
+    } else if (!inspection->has_main && is_own_file(project)) {
         find_in_config(inspection, check, where, "main names a file that is not there: %.200s",
                        project->main);
     }
@@ -115,6 +116,49 @@ static bool is_bound(const json_t *bindings, const char *class)
     return false;
 }
 
+/* The word `type` of export { type NAME } or export type { NAME }, which makes it vanish; count
+ * when there is none. */
+static size_t type_word(const struct script *script, const char *name)
+{
+    for (size_t i = 0; i + 3 < script->count; i++) {
+        if (!script_is(script, i, "export"))
+            continue;
+        size_t brace = i + 1 + script_is(script, i + 1, "type");
+        size_t until = script_is(script, brace, "{") ? script->tokens[brace].pair : brace;
+        for (size_t at = brace + 1; at < until; at++) {
+            if (!script_is(script, at, name))
+                continue;
+            if (brace > i + 1)
+                return i + 1;
+            if (script_is(script, at - 1, "type"))
+                return at - 1;
+        }
+    }
+    return script->count;
+}
+
+/* A class of the file's own lacks the word only; another one is the SDK's. */
+static void fix_export(struct finding *finding, const struct script_file *main, const char *name)
+{
+    char line[256] = "export ";
+    struct splice splice = {0, 0, line};
+    const struct script *script = &main->script;
+    size_t class = script_class(script, name), type = type_word(script, name);
+    bool mark = main->text.size >= 3 && memcmp(buf_text(&main->text), "\xEF\xBB\xBF", 3) == 0;
+    if (type < script->count) {
+        splice = (struct splice){script->tokens[type].at,
+                                 script->tokens[type + 1].at - script->tokens[type].at, ""};
+    } else if (class < script->count) {
+        splice.at = script->tokens[class].at;
+    } else {
+        splice.at = mark ? 3 : 0;
+        snprintf(line, sizeof line, "export { Sandbox%s%s } from '@cloudflare/sandbox';\n",
+                 strcmp(name, "Sandbox") == 0 ? "" : " as ",
+                 strcmp(name, "Sandbox") == 0 ? "" : name);
+    }
+    fix_splice(finding, buf_text(&main->text), main->text.size, &splice);
+}
+
 void check_class_export(struct inspection *inspection, const struct project_check *check)
 {
     for (size_t i = 0; i < class_count(inspection); i++) {
@@ -125,18 +169,11 @@ void check_class_export(struct inspection *inspection, const struct project_chec
         struct finding *finding =
             find_in_config(inspection, check, where_class(inspection, i, "class_name"),
                            "Class '%s' not found: %s does not export it", name, main->relative);
-        char line[256];
-        if (strcmp(name, "Sandbox") == 0)
-            snprintf(line, sizeof line, "export { Sandbox } from '@cloudflare/sandbox';\n");
-        else
-            snprintf(line, sizeof line, "export { Sandbox as %s } from '@cloudflare/sandbox';\n",
-                     name);
-        const struct splice splice = {0, 0, line};
         if (finding)
-            snprintf(finding->file, sizeof finding->file, "%.127s", main->relative);
+            snprintf(finding->file, sizeof finding->file, "%s", main->relative);
         if (finding)
             finding->place = (struct place){1, 1};
-        fix_splice(finding, buf_text(&main->text), main->text.size, &splice);
+        fix_export(finding, main, name);
     }
 }
 
@@ -227,7 +264,7 @@ void check_binding_container(struct inspection *inspection, const struct project
         struct where list;
         char json[384], toml[384];
         const char *image = "docker.io/cloudflare/sandbox:";
-        const char *version = inspection->has_sdk ? inspection->sdk.version : "0.12.7";
+        const char *version = inspection->has_sdk ? inspection->sdk.version : SANDBOX_VERSION;
         snprintf(json, sizeof json,
                  "{ \"class_name\": \"%.60s\", \"image\": \"%s%s\", \"max_instances\": 5 }", class,
                  image, version);
@@ -247,14 +284,14 @@ void check_binding_container(struct inspection *inspection, const struct project
 
 /* Migrations. */
 
-/* Whether a migration names the class in this list. */
-static bool migrated(const json_t *migrations, const char *list, const char *class)
+/* The index of the migration that names the class in this list; their count when none does. */
+static size_t migration_of(const json_t *migrations, const char *list, const char *class)
 {
-    for (size_t i = 0; i < json_array_size(migrations); i++) {
-        if (list_has(json_object_get(json_array_get(migrations, i), list), class))
-            return true;
-    }
-    return false;
+    size_t i = 0;
+    while (i < json_array_size(migrations) &&
+           !list_has(json_object_get(json_array_get(migrations, i), list), class))
+        i++;
+    return i;
 }
 
 /* A class that another one was renamed to. */
@@ -303,12 +340,21 @@ void check_migrations(struct inspection *inspection, const struct project_check 
     const json_t *exports = project_section(&inspection->project, "exports", NULL);
     for (size_t i = 0; i < class_count(inspection); i++) {
         const char *name = inspection->project.classes[i].name;
-        if (migrated(migrations, "new_sqlite_classes", name) || renamed(migrations, name) ||
+        size_t made = migration_of(migrations, "new_sqlite_classes", name);
+        if (made < json_array_size(migrations) || renamed(migrations, name) ||
             json_object_get(exports, name))
             continue;
-        if (migrated(migrations, "new_classes", name)) {
-            find_in_config(inspection, check, where,
-                           "class %s is in new_classes: containers need new_sqlite_classes", name);
+        size_t old = migration_of(migrations, "new_classes", name);
+        if (old < json_array_size(migrations)) {
+            struct where list = where_name(where_index(where, old), "new_classes");
+            struct finding *finding = find_in_config(
+                inspection, check, list,
+                "class %s is in new_classes: containers need new_sqlite_classes", name);
+            /* Classes beside it may be meant to stay as they are. */
+            const json_t *migration = json_array_get(migrations, old);
+            if (json_array_size(json_object_get(migration, "new_classes")) == 1 &&
+                !json_object_get(migration, "new_sqlite_classes"))
+                fix_rename(inspection, finding, list, "new_classes", "new_sqlite_classes");
             continue;
         }
         struct finding *finding = find_in_config(
@@ -333,18 +379,6 @@ void check_max_instances(struct inspection *inspection, const struct project_che
             "class %s has no max_instances: nothing but the account's limit bounds how many "
             "sandboxes run and cost",
             class->name);
-        if (!inspection->project.source.toml) {
-            fix_add(inspection, finding, where_class(inspection, i, NULL), "\"max_instances\": 5");
-        } else {
-            /* In the line behind class_name's. */
-            const struct source *source = &inspection->project.source;
-            struct place place = source_place(source, where_class(inspection, i, "class_name"));
-            const char *text = buf_text(&source->text), *at = text;
-            for (int line = 1; line <= place.line && at; line++)
-                at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL;
-            const struct splice splice = {at ? (size_t)(at - text) : source->text.size, 0,
-                                          at ? "max_instances = 5\n" : "\nmax_instances = 5\n"};
-            fix_splice(finding, text, source->text.size, &splice);
-        }
+        fix_add_member(inspection, finding, i, "max_instances", "5");
     }
 }

@@ -49,20 +49,17 @@ static bool is_known(const struct inspection *inspection, const char *path)
     return false;
 }
 
-/* Only what belongs to the project. */
+/* Also what is beside the project, as the packages of a repository with several are. */
 static struct script_file *read_file(struct inspection *inspection, const char *path)
 {
-    const struct project *project = &inspection->project;
-    size_t size = strlen(project->dir);
     struct error err = {0};
-    if (inspection->file_count == INSPECTION_FILES_MAX || is_known(inspection, path) ||
-        strncmp(path, project->dir, size) != 0 || path[size] != '/')
+    if (inspection->file_count == INSPECTION_FILES_MAX || is_known(inspection, path))
         return NULL;
     struct script_file *file = calloc(1, sizeof *file);
     if (!file)
         return NULL;
     snprintf(file->path, sizeof file->path, "%s", path);
-    file->relative = file->path + size + 1;
+    file->relative = project_relative(&inspection->project, file->path);
     file->text = BUF_INIT(SOURCE_BYTES_MAX);
     if (source_text(path, &file->text, &err) < 0 ||
         script_read(&file->script, buf_text(&file->text), file->text.size) < 0) {
@@ -99,6 +96,7 @@ void inspection_read_scripts(struct inspection *inspection)
     const struct project *project = &inspection->project;
     if (!*project->main || !resolve(project->dir, project->main, path))
         return;
+    inspection->has_main = true;
     read_file(inspection, path);
     for (size_t i = 0; i < inspection->file_count; i++)
         follow(inspection, inspection->files[i]);

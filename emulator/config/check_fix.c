@@ -8,12 +8,29 @@
 
 enum { DIFF_BYTES_MAX = 1 << 16 };
 
+/* What is put in has the line ends of the file. */
+static void add_with_ends(struct buf *to, const char *text, bool carriage)
+{
+    for (; *text; text++) {
+        if (*text == '\n' && carriage)
+            buf_addc(to, '\r');
+        if (*text != '\r' || !carriage)
+            buf_addc(to, *text);
+    }
+}
+
+/* patch takes only files below the directory it is in, and a name that was cut is none. */
 void fix_splice(struct finding *finding, const char *text, size_t size, const struct splice *splice)
 {
-    CLEANUP_BUF struct buf diff = BUF_INIT(DIFF_BYTES_MAX);
-    if (!finding || finding->fix || patch_splice(&diff, finding->file, text, size, splice) < 0)
+    if (!finding || finding->fix || *finding->file == '/' ||
+        strncmp(finding->file, "../", 3) == 0 || strlen(finding->file) + 1 >= sizeof finding->file)
         return;
-    finding->fix = buf_steal(&diff);
+    CLEANUP_BUF struct buf diff = BUF_INIT(DIFF_BYTES_MAX), insert = BUF_INIT(SOURCE_BYTES_MAX);
+    const char *newline = memchr(text, '\n', size);
+    add_with_ends(&insert, splice->insert, newline && newline > text && newline[-1] == '\r');
+    const struct splice change = {splice->at, splice->remove, buf_text(&insert)};
+    if (!insert.error && patch_splice(&diff, finding->file, text, size, &change) == 0)
+        finding->fix = buf_steal(&diff);
 }
 
 void fix_tokens(struct finding *finding, const struct script_file *file, struct tokens tokens,
@@ -40,6 +57,15 @@ static size_t offset_at(const struct buf *text, struct place place)
         place.column--;
     }
     return offset;
+}
+
+/* Where a line begins, and how long it is without its newline. */
+static void line_at(const struct buf *text, int line, size_t *from, size_t *size)
+{
+    *from = offset_at(text, (struct place){line, 1});
+    const char *start = buf_text(text) + *from;
+    const char *newline = memchr(start, '\n', text->size - *from);
+    *size = newline ? (size_t)(newline - start) : text->size - *from;
 }
 
 /* How far the line of `offset` is indented, as its own white space. */
@@ -86,6 +112,42 @@ void fix_add(const struct inspection *inspection, struct finding *finding, struc
     fix_splice(finding, buf_text(&source->text), source->text.size, &splice);
 }
 
+void fix_add_member(const struct inspection *inspection, struct finding *finding, size_t class,
+                    const char *name, const char *value)
+{
+    const struct source *source = &inspection->project.source;
+    const char *text = buf_text(&source->text);
+    struct where where = where_class(inspection, class, NULL);
+    size_t at = offset_at(&source->text, source_place(source, where));
+    char what[160];
+    if (at < source->text.size && text[at] == '{') {
+        snprintf(what, sizeof what, source->toml ? "%s = %s" : "\"%s\": %s", name, value);
+        fix_add(inspection, finding, where, what);
+        return;
+    }
+    /* A table with a header: in the line behind that of class_name, if that is one of its own. */
+    size_t from, size;
+    where = where_name(where, "class_name");
+    line_at(&source->text, source_place(source, where).line, &from, &size);
+    bool last = from + size >= source->text.size;
+    snprintf(what, sizeof what, "%s%s = %s\n", last ? "\n" : "", name, value);
+    const struct splice splice = {last ? source->text.size : from + size + 1, 0, what};
+    fix_splice(finding, text, source->text.size, &splice);
+}
+
+void fix_rename(const struct inspection *inspection, struct finding *finding, struct where where,
+                const char *old, const char *new)
+{
+    const struct source *source = &inspection->project.source;
+    const char *text = buf_text(&source->text);
+    size_t length = strlen(old), at = offset_at(&source->text, source_place(source, where));
+    while (at > 0 && (at + length > source->text.size || memcmp(text + at, old, length) != 0))
+        at--;
+    const struct splice splice = {at, length, new};
+    if (at > 0)
+        fix_splice(finding, text, source->text.size, &splice);
+}
+
 void fix_add_section(const struct inspection *inspection, struct finding *finding, const char *json,
                      const char *toml, bool at_end)
 {
@@ -122,30 +184,43 @@ void fix_string(const struct inspection *inspection, struct finding *finding, st
 
 /* Dockerfiles. */
 
-/* Where a line begins, and how long it is without its newline. */
-static void line_at(const struct buf *text, int line, size_t *from, size_t *size)
-{
-    *from = offset_at(text, (struct place){line, 1});
-    const char *start = buf_text(text) + *from;
-    const char *newline = memchr(start, '\n', text->size - *from);
-    *size = newline ? (size_t)(newline - start) : text->size - *from;
-}
-
-void fix_dockerfile(struct finding *finding, const struct project_class *class, int line,
-                    const char *text)
+void fix_dockerfile(struct finding *finding, const struct project_class *class, const char *text)
 {
     CLEANUP_BUF struct buf all = BUF_INIT(SOURCE_BYTES_MAX), insert = BUF_INIT(DIFF_BYTES_MAX);
     struct error err = {0};
     if (!finding || source_text(class->dockerfile, &all, &err) < 0)
         return;
-    struct splice splice = {all.size, 0, NULL};
     bool open = all.size > 0 && buf_text(&all)[all.size - 1] != '\n';
-    if (line) {
-        line_at(&all, line, &splice.at, &splice.remove);
-        buf_adds(&insert, text);
-    } else {
-        buf_addf(&insert, "%s%s\n", open ? "\n" : "", text);
-    }
+    buf_addf(&insert, "%s%s\n", open ? "\n" : "", text);
+    const struct splice splice = {all.size, 0, buf_text(&insert)};
+    fix_splice(finding, buf_text(&all), all.size, &splice);
+}
+
+void fix_comment(struct finding *finding, const struct project_class *class, int line)
+{
+    CLEANUP_BUF struct buf all = BUF_INIT(SOURCE_BYTES_MAX), insert = BUF_INIT(SOURCE_BYTES_MAX);
+    struct error err = {0};
+    struct splice splice = {0, 0, NULL};
+    if (!finding || source_text(class->dockerfile, &all, &err) < 0)
+        return;
+    line_at(&all, line, &splice.at, &splice.remove);
+    const char *text = buf_text(&all) + splice.at, *end = text + splice.remove;
+    while (end > text && end[-1] == '\r')
+        end--;
+    splice.remove = (size_t)(end - text);
+    const char *comment = memchr(text, '#', splice.remove), *behind = comment;
+    if (!comment || end[-1] == '\\') /* it stands in a line that is joined to this one */
+        return;
+    while (behind > text && isspace((unsigned char)behind[-1]))
+        behind--;
+    buf_add(&insert, comment, (size_t)(end - comment));
+    const char *word = text;
+    while (word < behind && isspace((unsigned char)*word))
+        word++;
+    while (word < behind && !isspace((unsigned char)*word))
+        word++;
+    if (word < behind) /* else the comment is all there was */
+        buf_addf(&insert, "\n%.*s", (int)(behind - text), text);
     splice.insert = buf_text(&insert);
     fix_splice(finding, buf_text(&all), all.size, &splice);
 }

@@ -49,23 +49,14 @@ void check_instance_type(struct inspection *inspection, const struct project_che
                 class->name, (unsigned long long)(size.memory_bytes >> 20),
                 class->sized ? "" : " (lite, without instance_type)", needs[at].why,
                 needs[at].type);
-            char json[64];
-            snprintf(json, sizeof json, "\"instance_type\": \"%s\"", needs[at].type);
+            char value[64];
+            snprintf(value, sizeof value, "\"%s\"", needs[at].type);
             if (*class->instance_type)
                 fix_string(inspection, finding, where, needs[at].type);
             else if (!class->sized)
-                fix_add(inspection, finding, where_class(inspection, i, NULL), json);
+                fix_add_member(inspection, finding, i, "instance_type", value);
         }
     }
-}
-
-/* The reference with another version in the place of its own. */
-static void with_version(const struct project_class *class, const char *version, char *to,
-                         size_t size)
-{
-    const char *at = strstr(class->from, class->version);
-    snprintf(to, size, "%.*s%s%s", (int)(at - class->from), class->from, version,
-             at + strlen(class->version));
 }
 
 void check_version(struct inspection *inspection, const struct project_check *check)
@@ -76,7 +67,7 @@ void check_version(struct inspection *inspection, const struct project_check *ch
         if (!inspection->has_sdk || !*class->version || npm_fits(sdk, class->version))
             continue;
         char image[PROJECT_IMAGE_MAX + 32];
-        with_version(class, sdk->version, image, sizeof image);
+        image_with(class->from, sdk->version, "", image, sizeof image);
         struct finding *finding = FIND_IMAGE(
             inspection, check, i,
             "the image of class %s is of version %s, but @cloudflare/sandbox is %s (%s): calls may "
@@ -163,9 +154,7 @@ void check_python(struct inspection *inspection, const struct project_check *che
                    "-python have it",
                    file->relative, place.line, class->name);
     char image[PROJECT_IMAGE_MAX + 32];
-    size_t before =
-        (size_t)(strstr(class->from, class->version) - class->from) + strlen(class->version);
-    snprintf(image, sizeof image, "%.*s-python%s", (int)before, class->from, class->from + before);
+    image_with(class->from, class->version, "-python", image, sizeof image);
     fix_image(inspection, finding, 0, image);
 }
 
@@ -173,11 +162,11 @@ void check_python(struct inspection *inspection, const struct project_check *che
 
 static void find_unexposed(struct inspection *inspection, const struct project_check *check,
                            const struct project_class *class, const struct script_file *file,
-                           size_t call, const char *port)
+                           size_t call, long port)
 {
     struct finding *finding = find_in_dockerfile(
         inspection, check, class, class->facts.expose_line,
-        "%s:%d uses port %s, which no EXPOSE names: %s answers \"Connection refused: container "
+        "%s:%d uses port %ld, which no EXPOSE names: %s answers \"Connection refused: container "
         "port not found\" in local development",
         file->relative, place_at(buf_text(&file->text), file->script.tokens[call].at).line, port,
         inspection->old_wrangler ? "the project's wrangler" : "wrangler before " NPM_WRANGLER_FREE);
@@ -185,27 +174,22 @@ static void find_unexposed(struct inspection *inspection, const struct project_c
         return;
     finding->severity = inspection->old_wrangler ? MACHINE_ERROR : MACHINE_INFO;
     char line[64];
-    snprintf(line, sizeof line, "EXPOSE %.20s", port);
-    fix_dockerfile(finding, class, 0, line);
+    snprintf(line, sizeof line, "EXPOSE %ld", port);
+    fix_dockerfile(finding, class, line);
 }
 
 /* Each port once, whoever uses it. */
 static bool is_told(const struct inspection *inspection, const struct project_check *check,
-                    const char *port)
+                    long port)
 {
     char text[64];
-    snprintf(text, sizeof text, "uses port %.20s,", port);
+    snprintf(text, sizeof text, "uses port %ld,", port);
     for (size_t i = 0; i < inspection->findings->count; i++) {
         const struct finding *finding = &inspection->findings->list[i];
         if (finding->check == check && strstr(finding->reason, text))
             return true;
     }
     return false;
-}
-
-static bool is_number(const char *text)
-{
-    return *text && text[strspn(text, "0123456789")] == '\0';
 }
 
 /* Of several classes a script does not tell whose port it is: one that exposes it will do. */
@@ -228,19 +212,14 @@ void check_expose(struct inspection *inspection, const struct project_check *che
         for (bool more = false; inspection_call(inspection, calls[i].name, &file, &call, more);
              more = true) {
             struct tokens port = script_argument(&file->script, call, calls[i].argument);
-            const struct token *token = &file->script.tokens[port.from];
-            char text[24];
-            if (port.until != port.from + 1 || token->kind != TOKEN_NUMBER || token->size > 5)
-                continue;
-            snprintf(text, sizeof text, "%.*s", (int)token->size, file->script.text + token->at);
-            bool exposed = !is_number(text) || strcmp(text, "3000") == 0;
-            long number = strtol(text, NULL, 10);
+            long number = script_number(&file->script, port);
+            bool exposed = number < 0 || number > 65535 || number == SANDBOX_PORT;
             for (size_t at = 0; at < project->class_count; at++)
                 exposed |=
                     dockerfile_exposes(&project->classes[at].facts, (int)number) ||
                     (number == OPENCODE_PORT && image_facts(project->classes[at].from).opencode);
-            if (!exposed && !is_told(inspection, check, text))
-                find_unexposed(inspection, check, first, file, call, text);
+            if (!exposed && !is_told(inspection, check, number))
+                find_unexposed(inspection, check, first, file, call, number);
         }
     }
 }
@@ -260,20 +239,8 @@ static void check_notes(struct inspection *inspection, const struct project_chec
                     ? "a comment behind EXPOSE: Docker takes '%.60s' for ports and the build fails"
                     : "'%.60s' is no port for EXPOSE: the build fails",
                 note->text);
-            if (problem != DOCKERFILE_COMMENT)
-                continue;
-            CLEANUP_BUF struct buf line = BUF_INIT(4096);
-            buf_addf(&line, "%s\nEXPOSE", note->text);
-            for (size_t port = 0; port < class->facts.port_count; port++) {
-                const struct dockerfile_ports *ports = &class->facts.ports[port];
-                if (ports->line != note->line)
-                    continue;
-                buf_addf(&line, " %u", ports->first);
-                if (ports->last != ports->first)
-                    buf_addf(&line, "-%u", ports->last);
-                buf_adds(&line, ports->tcp ? "" : "/udp");
-            }
-            fix_dockerfile(finding, class, note->line, buf_text(&line));
+            if (problem == DOCKERFILE_COMMENT)
+                fix_comment(finding, class, note->line);
         }
     }
 }

@@ -23,6 +23,7 @@ struct inspection {
     struct project project;
     struct error error; /* why the project could not be read; code 0 when it could */
     bool has_sdk, old_wrangler;
+    bool has_main; /* the file is there, though it may be more than is read */
     struct npm_sdk sdk;
     struct script_file *files[INSPECTION_FILES_MAX]; /* the first is main */
     size_t file_count;
@@ -62,6 +63,12 @@ void fix_tokens(struct finding *finding, const struct script_file *file, struct 
  */
 void fix_add(const struct inspection *inspection, struct finding *finding, struct where where,
              const char *json);
+/* A member for containers[class], whatever way it is written. */
+void fix_add_member(const struct inspection *inspection, struct finding *finding, size_t class,
+                    const char *name, const char *value);
+/* Another name for the member whose value stands at `where`. */
+void fix_rename(const struct inspection *inspection, struct finding *finding, struct where where,
+                const char *old, const char *new);
 /* At the top level: the JSON member, or TOML lines at the beginning (a key) or the end (a table).
  */
 void fix_add_section(const struct inspection *inspection, struct finding *finding, const char *json,
@@ -72,9 +79,11 @@ void fix_string(const struct inspection *inspection, struct finding *finding, st
 /* The image of a class, wherever it is named. */
 void fix_image(const struct inspection *inspection, struct finding *finding, size_t class,
                const char *image);
-/* One line of a Dockerfile: replaced, or added at the end when line is 0. */
-void fix_dockerfile(struct finding *finding, const struct project_class *class, int line,
-                    const char *text);
+/* A line at the end of a Dockerfile. */
+void fix_dockerfile(struct finding *finding, const struct project_class *class, const char *text);
+
+/* The comment behind the instruction in a line goes to a line of its own, in front. */
+void fix_comment(struct finding *finding, const struct project_class *class, int line);
 
 /* The way to containers[class], and to a member of it. */
 struct where where_class(const struct inspection *inspection, size_t class, const char *member);

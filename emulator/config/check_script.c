@@ -30,9 +30,9 @@ void check_reserved_port(struct inspection *inspection, const struct project_che
     EACH_CALL(inspection, "exposePort", file, call)
     {
         struct tokens port = script_argument(&file->script, call, 0);
-        if (!is_one(port) || file->script.tokens[port.from].kind != TOKEN_NUMBER)
+        long number = script_number(&file->script, port);
+        if (number < 0)
             continue;
-        long number = strtol(file->script.text + file->script.tokens[port.from].at, NULL, 10);
         bool reserved = number == 3000 || (number == 8787 && old);
         if (!reserved && number >= 1024 && number <= 65535)
             continue;
@@ -43,32 +43,11 @@ void check_reserved_port(struct inspection *inspection, const struct project_che
                                       "range 1024 to 65535 that "
                                       "exposePort takes",
                            number);
-        fix_tokens(finding, file, port, number == 8787 ? "8788" : "8080");
+        if (file->script.tokens[port.from].kind == TOKEN_NAME)
+            port = script_value(&file->script, port.from);
+        fix_tokens(finding, file, (struct tokens){port.from, port.from + 1},
+                   number == 8787 ? "8788" : "8080");
     }
-}
-
-/* The value of a variable: what stands behind its `=`, up to the end of the statement. */
-static struct tokens value_of(const struct script *script, size_t name)
-{
-    char text[64];
-    const struct token *token = &script->tokens[name];
-    if (token->size >= sizeof text)
-        return (struct tokens){0, 0};
-    memcpy(text, script->text + token->at, token->size);
-    text[token->size] = '\0';
-    for (size_t i = 1; i + 1 < script->count; i++) {
-        bool declared = script_is(script, i - 1, "const") || script_is(script, i - 1, "let") ||
-                        script_is(script, i - 1, "var");
-        if (!declared || !script_is(script, i, text) || !script_is(script, i + 1, "="))
-            continue;
-        size_t until = i + 2;
-        while (until < script->count && !script_is(script, until, ";") &&
-               !script_is(script, until, "const") && !script_is(script, until, "return") &&
-               !(until > i + 2 && script_is(script, until, "await")))
-            until = script->tokens[until].pair > until ? script->tokens[until].pair + 1 : until + 1;
-        return (struct tokens){i + 2, until};
-    }
-    return (struct tokens){0, 0};
 }
 
 /* const { hostname } = new URL(…): the index of the name in the braces, or 0. */
@@ -93,7 +72,7 @@ static struct tokens hostname_of(const struct script *script, size_t call)
 {
     struct tokens value = script_member(script, script_argument(script, call, 1), "hostname");
     if (is_one(value) && script->tokens[value.from].kind == TOKEN_NAME) {
-        struct tokens given = value_of(script, value.from);
+        struct tokens given = script_value(script, value.from);
         if (given.from < given.until)
             return given;
     }
@@ -187,7 +166,7 @@ void check_token(struct inspection *inspection, const struct project_check *chec
 {
     const struct script_file *file;
     size_t call;
-    bool old = inspection->has_sdk && npm_before(inspection->sdk.version, "0.12");
+    bool old = inspection->has_sdk && npm_before(inspection->sdk.version, "0.8");
     EACH_CALL(inspection, "exposePort", file, call)
     {
         char token[256];

@@ -28,7 +28,8 @@ struct reader {
 
 static int fail(const struct reader *reader, struct error *err, const char *what)
 {
-    return error_set(err, EINVAL, "%s:%d: %s", reader->lines.file, reader->lines.first_line, what);
+    return error_set(err, EINVAL, "%s:%d:%d: %s", reader->lines.file, reader->lines.first_line,
+                     reader->lines.first_column, what);
 }
 
 static struct stage *current(struct reader *reader)
@@ -52,8 +53,10 @@ static int expand(const struct reader *reader, const struct docker_scope *scope,
 {
     if (docker_expand(scope, word, length, to) == 0)
         return 0;
-    return error_set(err, EINVAL, "%s:%d: cannot read '%.*s'", reader->lines.file,
-                     reader->lines.first_line, (int)(length < 200 ? length : 200), word);
+    char problem[256];
+    snprintf(problem, sizeof problem, "cannot read '%.*s'", (int)(length < 200 ? length : 200),
+             word);
+    return fail(reader, err, problem);
 }
 
 /* What is not UTF-8 has no place in a variable. */
@@ -76,7 +79,7 @@ static int read_arg(struct reader *reader, const char *rest, struct error *err)
     struct stage *stage = current(reader);
     const char *word;
     size_t length;
-    while (docker_word(&rest, &word, &length)) {
+    while (docker_word(&rest, reader->lines.escape, &word, &length)) {
         size_t name = docker_name(word);
         if (name == 0 || name >= sizeof stage->name)
             continue;
@@ -112,7 +115,7 @@ static int read_env(struct reader *reader, const char *rest, struct error *err)
     size_t length;
     bool first = true;
     scope.first = before;
-    while (docker_word(&rest, &word, &length)) {
+    while (docker_word(&rest, reader->lines.escape, &word, &length)) {
         const char *equals = memchr(word, '=', length);
         CLEANUP_BUF struct buf value = BUF_INIT(VALUE_BYTES_MAX);
         size_t name = equals ? (size_t)(equals - word) : length;
@@ -171,14 +174,17 @@ static bool parse_ports(const char *text, struct dockerfile_ports *to)
     return to->tcp || strcasecmp(end, "/udp") == 0 || strcasecmp(end, "/sctp") == 0;
 }
 
-static void add_ports(struct reader *reader, const char *text)
+static int add_ports(struct reader *reader, const char *text, struct error *err)
 {
     struct dockerfile *facts = &current(reader)->facts;
     struct dockerfile_ports ports = {.line = reader->lines.first_line};
     if (!parse_ports(text, &ports))
         note(reader, DOCKERFILE_NO_PORT, text);
-    else if (facts->port_count < DOCKERFILE_PORTS_MAX)
+    else if (facts->port_count == DOCKERFILE_PORTS_MAX)
+        return fail(reader, err, "there are more than 256 ports; ranges (8000-8100) count once");
+    else
         facts->ports[facts->port_count++] = ports;
+    return 0;
 }
 
 /* A variable may hold several ports. Docker knows no comment behind an
@@ -189,7 +195,7 @@ static int read_expose(struct reader *reader, const char *rest, struct error *er
     const char *word;
     size_t length;
     current(reader)->facts.expose_line = reader->lines.first_line;
-    while (docker_word(&rest, &word, &length)) {
+    while (docker_word(&rest, reader->lines.escape, &word, &length)) {
         if (*word == '#') {
             note(reader, DOCKERFILE_COMMENT, word);
             return 0;
@@ -203,11 +209,13 @@ static int read_expose(struct reader *reader, const char *rest, struct error *er
         size_t size;
         if (!*at)
             note(reader, DOCKERFILE_NO_PORT, word);
-        while (docker_word(&at, &part, &size)) {
+        while (result == 0 && docker_word(&at, reader->lines.escape, &part, &size)) {
             char text[64];
             snprintf(text, sizeof text, "%.*s", (int)(size < 63 ? size : 63), part);
-            add_ports(reader, text);
+            result = add_ports(reader, text, err);
         }
+        if (result < 0)
+            return result;
     }
     return 0;
 }
@@ -233,11 +241,12 @@ static int inherit(struct reader *reader, struct stage *stage)
     if (parent) {
         stage->facts = parent->facts;
         stage->facts.env = json_copy(parent->facts.env);
+        stage->args = json_copy(parent->args);
     } else {
         stage->facts.env = json_object();
         stage->facts.from_line = reader->lines.first_line;
+        stage->args = json_object();
     }
-    stage->args = json_object();
     return stage->facts.env && stage->args ? 0 : -ENOMEM;
 }
 
@@ -247,10 +256,10 @@ static int read_name(struct reader *reader, const char *rest, struct stage *stag
 {
     const char *word;
     size_t length;
-    if (!docker_word(&rest, &word, &length))
+    if (!docker_word(&rest, reader->lines.escape, &word, &length))
         return 0;
-    if (length != 2 || strncasecmp(word, "AS", 2) != 0 || !docker_word(&rest, &word, &length) ||
-        length >= sizeof stage->name)
+    if (length != 2 || strncasecmp(word, "AS", 2) != 0 ||
+        !docker_word(&rest, reader->lines.escape, &word, &length) || length >= sizeof stage->name)
         return fail(reader, err, "FROM takes an image and perhaps AS and a name");
     snprintf(stage->name, sizeof stage->name, "%.*s", (int)length, word);
     return 0;
@@ -262,7 +271,8 @@ static int fill_stage(struct reader *reader, const char *rest, struct stage *sta
     const char *word;
     size_t length;
     bool found;
-    while ((found = docker_word(&rest, &word, &length)) && length > 2 && memcmp(word, "--", 2) == 0)
+    while ((found = docker_word(&rest, reader->lines.escape, &word, &length)) && length > 2 &&
+           memcmp(word, "--", 2) == 0)
         ;
     if (!found)
         return fail(reader, err, "FROM needs an image");
@@ -285,7 +295,7 @@ static int fill_stage(struct reader *reader, const char *rest, struct stage *sta
 static int read_from(struct reader *reader, const char *rest, struct error *err)
 {
     if (reader->stage_count == STAGES_MAX)
-        return error_set(err, E2BIG, "%s: more than %d stages", reader->lines.file, STAGES_MAX);
+        return fail(reader, err, "there are more than 64 stages");
     struct stage *stage = calloc(1, sizeof *stage);
     if (!stage)
         return error_set(err, ENOMEM, "%s: out of memory", reader->lines.file);
@@ -297,19 +307,30 @@ static int read_from(struct reader *reader, const char *rest, struct error *err)
     return result;
 }
 
-/* Who installs Python says its name. */
+/* Who installs Python says its name, in the command or in its here-documents. */
 static int read_run(struct reader *reader, const char *rest, struct error *err)
 {
-    if (strstr(rest, "python"))
+    const char *body = reader->lines.at;
+    int result = docker_skip_heredocs(&reader->lines, rest, err);
+    size_t size = (size_t)(reader->lines.at - body);
+    if (strstr(rest, "python") || (size && memmem(body, size, "python", 6)))
         current(reader)->facts.python = true;
-    docker_skip_heredocs(&reader->lines, rest);
-    return 0;
+    return result;
 }
 
+/* COPY --from=python:3.12 brings it too. */
 static int read_copy(struct reader *reader, const char *rest, struct error *err)
 {
-    docker_skip_heredocs(&reader->lines, rest);
-    return 0;
+    const char *from = strstr(rest, "--from="), *name = from ? strstr(from, "python") : NULL;
+    if (name && name < from + strcspn(from, " \t"))
+        current(reader)->facts.python = true;
+    return docker_skip_heredocs(&reader->lines, rest, err);
+}
+
+/* What it says is done when another image starts from this one. */
+static int read_onbuild(struct reader *reader, const char *rest, struct error *err)
+{
+    return docker_skip_heredocs(&reader->lines, rest, err);
 }
 
 static const struct {
@@ -317,9 +338,9 @@ static const struct {
     bool anywhere; /* also before the first FROM */
     int (*read)(struct reader *reader, const char *rest, struct error *err);
 } instructions[] = {
-    {"FROM", true, read_from},      {"ARG", true, read_arg},    {"ENV", false, read_env},
-    {"RUN", false, read_run},       {"COPY", false, read_copy}, {"ADD", false, read_copy},
-    {"EXPOSE", false, read_expose},
+    {"FROM", true, read_from},      {"ARG", true, read_arg},          {"ENV", false, read_env},
+    {"RUN", false, read_run},       {"COPY", false, read_copy},       {"ADD", false, read_copy},
+    {"EXPOSE", false, read_expose}, {"ONBUILD", false, read_onbuild},
 };
 
 static int read_instruction(struct reader *reader, const char *text, struct error *err)
@@ -327,7 +348,7 @@ static int read_instruction(struct reader *reader, const char *text, struct erro
     const char *rest = text;
     const char *word;
     size_t length;
-    if (!docker_word(&rest, &word, &length))
+    if (!docker_word(&rest, reader->lines.escape, &word, &length))
         return 0;
     for (size_t i = 0; i < sizeof instructions / sizeof *instructions; i++) {
         const char *keyword = instructions[i].keyword;
@@ -348,14 +369,23 @@ static int read_all(struct reader *reader, struct error *err)
             return result;
     }
     if (result == 0 && reader->stage_count == 0)
-        return error_set(err, EINVAL, "%s: there is no FROM", reader->lines.file);
+        return error_set(err, EINVAL, "%s:1:1: there is no FROM", reader->lines.file);
     return result;
+}
+
+/* ARGs that every build has: Cloudflare runs linux/amd64. */
+static json_t *platform_args(void)
+{
+    static const char platform[] = "linux/amd64", os[] = "linux", cpu[] = "amd64";
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "TARGETPLATFORM", platform,
+                     "TARGETOS", os, "TARGETARCH", cpu, "TARGETVARIANT", "", "BUILDPLATFORM",
+                     platform, "BUILDOS", os, "BUILDARCH", cpu, "BUILDVARIANT", "");
 }
 
 int dockerfile_read(const char *text, size_t size, const char *file, const json_t *build_vars,
                     struct dockerfile *to, struct error *err)
 {
-    struct reader reader = {.build_vars = build_vars, .args = json_object()};
+    struct reader reader = {.build_vars = build_vars, .args = platform_args()};
     *to = (struct dockerfile){.env = NULL};
     docker_lines_begin(&reader.lines, text, size, file);
     int result =

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-enum { DOCKERFILE_IMAGE_MAX = 512, DOCKERFILE_PORTS_MAX = 64, DOCKERFILE_NOTES_MAX = 16 };
+enum { DOCKERFILE_IMAGE_MAX = 512, DOCKERFILE_PORTS_MAX = 256, DOCKERFILE_NOTES_MAX = 16 };
 
 /* One word of an EXPOSE: a port, or a range of them. */
 struct dockerfile_ports {
@@ -42,7 +42,7 @@ struct dockerfile {
 
 #define CLEANUP_DOCKERFILE __attribute__((cleanup(dockerfile_free)))
 
-/* `file` names the text in errors: "Dockerfile:3: …". build_vars are values for
+/* `file` names the text in errors: "Dockerfile:3:1: …". build_vars are values for
  * ARGs, as strings; NULL = none. What is filled in must be freed also after an
  * error. */
 int dockerfile_read(const char *text, size_t size, const char *file, const json_t *build_vars,

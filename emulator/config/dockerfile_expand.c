@@ -1,10 +1,14 @@
 /* Variables in the words of a Dockerfile. */
 #include <errno.h>
+#include <fnmatch.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "config/dockerfile_internal.h"
 
-enum { DEPTH_MAX = 8 };
+/* Patterns are tried at every place of a value, so both are short. */
+enum { DEPTH_MAX = 8, PATTERN_MAX = 256, PATTERN_VALUE_MAX = 1024 };
 
 static const char *value_of(const struct docker_scope *scope, const char *name, size_t length)
 {
@@ -22,7 +26,73 @@ static const char *value_of(const struct docker_scope *scope, const char *name, 
 static int expand(const struct docker_scope *scope, const char *text, size_t size, struct buf *to,
                   int depth);
 
-/* The inside of ${…}: NAME, NAME:-word, NAME-word, NAME:+word, NAME+word. */
+/* Whether `size` bytes of the text fit the pattern. */
+static bool fits(const char *pattern, const char *text, size_t size)
+{
+    char part[PATTERN_VALUE_MAX + 1];
+    memcpy(part, text, size);
+    part[size] = '\0';
+    return fnmatch(pattern, part, 0) == 0;
+}
+
+/* ${NAME#p}, ${NAME##p}, ${NAME%p}, ${NAME%%p}: the value without a beginning or an end, the
+ * shortest or the longest that fits. */
+static int cut(const char *value, char kind, bool longest, const char *pattern, struct buf *to)
+{
+    size_t size = strlen(value);
+    for (size_t i = 0; i <= size; i++) {
+        size_t part = longest ? size - i : i;
+        const char *from = kind == '#' ? value : value + size - part;
+        if (!fits(pattern, from, part))
+            continue;
+        return kind == '#' ? buf_adds(to, value + part) : buf_add(to, value, size - part);
+    }
+    return buf_adds(to, value);
+}
+
+/* ${NAME/p/text} and ${NAME//p/text}: the longest that fits at each place, once or wherever. */
+static int replace(const char *value, bool all, const char *pattern, const char *text,
+                   struct buf *to)
+{
+    size_t size = strlen(value);
+    bool done = false;
+    for (size_t at = 0; at < size;) {
+        size_t part = done && !all ? 0 : size - at;
+        while (part > 0 && !fits(pattern, value + at, part))
+            part--;
+        int result = part ? buf_adds(to, text) : buf_addc(to, value[at]);
+        if (result < 0)
+            return result;
+        done |= part > 0;
+        at += part ? part : 1;
+    }
+    return 0;
+}
+
+/* What stands behind the name when that is a pattern; the operator is at `text`. */
+static int expand_pattern(const struct docker_scope *scope, const char *value, const char *text,
+                          size_t size, struct buf *to, int depth)
+{
+    char kind = *text;
+    bool twice = size > 1 && text[1] == kind;
+    const char *end = text + size, *slash = NULL;
+    text += 1 + twice;
+    if (kind == '/' && !(slash = memchr(text, '/', (size_t)(end - text))))
+        return -EINVAL;
+    CLEANUP_BUF struct buf pattern = BUF_INIT(PATTERN_MAX), with = BUF_INIT(PATTERN_MAX);
+    int result = expand(scope, text, (size_t)((slash ? slash : end) - text), &pattern, depth + 1);
+    if (result == 0 && slash)
+        result = expand(scope, slash + 1, (size_t)(end - slash - 1), &with, depth + 1);
+    if (result < 0 || !value)
+        return result;
+    if (strlen(value) > PATTERN_VALUE_MAX)
+        return -EINVAL;
+    return slash ? replace(value, twice, buf_text(&pattern), buf_text(&with), to)
+                 : cut(value, kind, twice, buf_text(&pattern), to);
+}
+
+/* The inside of ${…}: NAME, and behind it -word, +word or ?word, each with a colon or without, or
+ * a pattern. */
 static int expand_braced(const struct docker_scope *scope, const char *text, size_t size,
                          struct buf *to, int depth)
 {
@@ -31,14 +101,18 @@ static int expand_braced(const struct docker_scope *scope, const char *text, siz
         const char *whole = value_of(scope, text, size);
         return whole ? buf_adds(to, whole) : 0;
     }
+    if (length == 0)
+        return -EINVAL;
     const char *value = value_of(scope, text, length);
+    if (strchr("#%/", text[length]))
+        return expand_pattern(scope, value, text + length, size - length, to, depth);
     bool colon = text[length] == ':';
     char kind = text[length + colon];
     const char *word = text + length + colon + 1;
-    if (length == 0 || (kind != '-' && kind != '+') || word > text + size)
-        return -EINVAL;
     bool set = value && (!colon || *value);
-    if (kind == '-' && set)
+    if (!strchr("-+?", kind) || word > text + size || (kind == '?' && !set))
+        return -EINVAL;
+    if (kind != '+' && set)
         return buf_adds(to, value);
     if (kind == '+' && !set)
         return 0;

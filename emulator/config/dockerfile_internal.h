@@ -8,24 +8,24 @@
 struct docker_lines {
     const char *file;
     const char *at, *end;
-    int line;       /* of the text at `at` */
-    int first_line; /* of the instruction last read */
+    int line;                     /* of the text at `at` */
+    int first_line, first_column; /* of the instruction last read */
     char escape;
 };
 
 /* Starts to read; the directives at the top are obeyed. */
 void docker_lines_begin(struct docker_lines *lines, const char *text, size_t size,
                         const char *file);
-/* One instruction: physical lines joined at the escape character, comments and
- * empty lines left out also in between. 1, 0 at the end, or an error for a line
- * that is too long. */
+/* One instruction: physical lines joined at the escape character as they are,
+ * comments and empty lines left out also in between. 1, 0 at the end, or an
+ * error for a line that is too long. */
 int docker_next(struct docker_lines *lines, struct buf *to, struct error *err);
 /* Passes over the bodies of here-documents, whose lines may look like
  * instructions. */
-void docker_skip_heredocs(struct docker_lines *lines, const char *instruction);
+int docker_skip_heredocs(struct docker_lines *lines, const char *instruction, struct error *err);
 /* The next word of an instruction, which ends at white space outside quotes and
- * braces. */
-bool docker_word(const char **at, const char **word, size_t *length);
+ * the braces of a variable. */
+bool docker_word(const char **at, char escape, const char **word, size_t *length);
 /* How many bytes of a variable's name stand here. */
 size_t docker_name(const char *text);
 

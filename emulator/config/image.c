@@ -69,3 +69,15 @@ struct image_facts image_facts(const char *reference)
         facts.python = memmem(tag, tag_length, "-python", 7) != NULL;
     return facts;
 }
+
+void image_with(const char *reference, const char *version, const char *more, char *to, size_t size)
+{
+    size_t name_length, tag_length;
+    const char *tag = find_tag(reference, &name_length, &tag_length);
+    size_t length = tag ? version_length(tag, tag_length) : 0;
+    if (length == 0)
+        snprintf(to, size, "%s", reference);
+    else
+        snprintf(to, size, "%.*s%s%s%s", (int)(tag - reference), reference, version, more,
+                 tag + length);
+}

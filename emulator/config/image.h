@@ -3,6 +3,10 @@
 #define SANDPIT_CONFIG_IMAGE_H
 
 #include <stdbool.h>
+#include <stddef.h>
+
+/* The SDK line that is emulated, and the image of it. */
+#define SANDBOX_VERSION "0.12.7"
 
 /* What the sandbox images expose by themselves. */
 enum { SANDBOX_PORT = 3000, OPENCODE_PORT = 4096 };
@@ -17,5 +21,9 @@ struct image_facts {
 /* Any registry may stand before cloudflare/sandbox. An image that is not of that repository, or has
  * no version in its tag, counts as one with Python and of unknown version. */
 struct image_facts image_facts(const char *reference);
+/* The reference with another version in the place of its tag's, and `more` behind it ("-python" or
+ * ""). One whose tag has no version stays as it is. */
+void image_with(const char *reference, const char *version, const char *more, char *to,
+                size_t size);
 
 #endif

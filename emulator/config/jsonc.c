@@ -94,6 +94,20 @@ static int blank_extras(char *text, size_t size, const char *file, struct error 
     return 0;
 }
 
+/* jansson counts up to the end of what it stumbled over, which it names when it is short; people
+ * look for the beginning. */
+static int column_of(const json_error_t *problem)
+{
+    const char *near = strstr(problem->text, " near '");
+    int column = problem->column;
+    if (!near || strchr(near, '\n'))
+        return column > 0 ? column : 1;
+    near += strlen(" near '");
+    for (const char *at = near + (*near != '\0'); *at && at[1]; at++)
+        column -= ((unsigned char)*at & 0xC0) != 0x80;
+    return column > 0 ? column : 1;
+}
+
 json_t *jsonc_parse(const char *text, size_t size, const char *file, struct error *err)
 {
     skip_mark(&text, &size);
@@ -109,7 +123,8 @@ json_t *jsonc_parse(const char *text, size_t size, const char *file, struct erro
     json_error_t problem;
     json_t *value = json_loadb(copy, size, 0, &problem);
     if (!value)
-        error_set(err, EINVAL, "%s:%d:%d: %s", file, problem.line, problem.column, problem.text);
+        error_set(err, EINVAL, "%s:%d:%d: %s", file, problem.line, column_of(&problem),
+                  problem.text);
     return value;
 }
 

@@ -145,3 +145,15 @@ bool npm_before(const char *version, const char *other)
     }
     return false;
 }
+
+/* ^4.20.0 takes all of 4, and ^0.7.4 all of 0.7. */
+enum npm_order npm_order(const struct npm_sdk *found, const char *other)
+{
+    long own[3], theirs[3];
+    if (!npm_before(found->version, other))
+        return NPM_NOT_BEFORE;
+    parts_of(found->version, own);
+    parts_of(other, theirs);
+    bool same_line = own[0] == theirs[0] && (own[0] > 0 || own[1] == theirs[1]);
+    return found->exact || !same_line ? NPM_BEFORE : NPM_OPEN;
+}

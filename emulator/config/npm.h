@@ -20,6 +20,10 @@ bool npm_find_sdk(const char *project_dir, struct npm_sdk *sdk);
 bool npm_find(const char *project_dir, const char *package, struct npm_sdk *to);
 /* Whether a version comes before another one: "4.20.1" before "4.136". */
 bool npm_before(const char *version, const char *other);
+/* The same of what a project uses. A range leaves it open unless all that it takes are on one side.
+ */
+enum npm_order { NPM_OPEN, NPM_BEFORE, NPM_NOT_BEFORE };
+enum npm_order npm_order(const struct npm_sdk *found, const char *other);
 /* "0.7", "0.7.4": digits and dots only. */
 bool npm_is_version(const char *text);
 /* Whether an image of this version belongs to the SDK. One that names fewer parts fits all of them.

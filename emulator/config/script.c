@@ -277,11 +277,76 @@ static bool list_exports(const struct script *script, size_t brace, const char *
     size_t until = script->tokens[brace].pair;
     for (size_t at = brace + 1; at < until;) {
         size_t comma = next_comma(script, at, until);
-        if (comma > at && script_is(script, comma - 1, name))
+        /* `type A` is gone when it runs; `type` alone, or `type as A`, is a name. */
+        bool type = script_is(script, at, "type") && comma > at + 1 &&
+                    (!script_is(script, at + 1, "as") || comma > at + 3);
+        if (comma > at && !type && script_is(script, comma - 1, name))
             return true;
         at = comma + 1;
     }
     return false;
+}
+
+size_t script_class(const struct script *script, const char *name)
+{
+    size_t i = 0;
+    while (i < script->count && !(script_is(script, i, "class") && script_is(script, i + 1, name)))
+        i++;
+    return i;
+}
+
+struct tokens script_value(const struct script *script, size_t name)
+{
+    char text[64];
+    const struct token *token = &script->tokens[name];
+    if (token->kind != TOKEN_NAME || token->size >= sizeof text)
+        return (struct tokens){0, 0};
+    memcpy(text, script->text + token->at, token->size);
+    text[token->size] = '\0';
+    for (size_t i = 1; i + 1 < script->count; i++) {
+        bool declared = script_is(script, i - 1, "const") || script_is(script, i - 1, "let") ||
+                        script_is(script, i - 1, "var");
+        if (!declared || !script_is(script, i, text) || !script_is(script, i + 1, "="))
+            continue;
+        size_t until = i + 2;
+        while (until < script->count && !script_is(script, until, ";") &&
+               !script_is(script, until, "const") && !script_is(script, until, "return") &&
+               !(until > i + 2 && script_is(script, until, "await")))
+            until = script->tokens[until].pair > until ? script->tokens[until].pair + 1 : until + 1;
+        return (struct tokens){i + 2, until};
+    }
+    return (struct tokens){0, 0};
+}
+
+long script_number(const struct script *script, struct tokens value)
+{
+    if (value.until != value.from + 1)
+        return -1;
+    const struct token *token = &script->tokens[value.from];
+    if (token->kind == TOKEN_NAME) {
+        value = script_value(script, value.from);
+        if (value.from >= value.until)
+            return -1;
+        /* Of the statement only its first token: a line end ends it too. */
+        token = &script->tokens[value.from];
+        bool alone = value.until == value.from + 1 ||
+                     memchr(script->text + token->at, '\n',
+                            script->tokens[value.from + 1].at - token->at) != NULL;
+        if (!alone)
+            return -1;
+    }
+    if (token->kind != TOKEN_NUMBER)
+        return -1;
+    long number = 0;
+    for (size_t i = 0; i < token->size; i++) {
+        char c = script->text[token->at + i];
+        if (c == '_')
+            continue;
+        if (!isdigit((unsigned char)c) || number > 1000000)
+            return -1;
+        number = number * 10 + (c - '0');
+    }
+    return number;
 }
 
 bool script_exports(const struct script *script, const char *name)

@@ -46,6 +46,14 @@ struct tokens script_argument(const struct script *script, size_t call, size_t n
 /* The value of a member of an object literal; of a shorthand the name itself. Empty when it is not
  * there. */
 struct tokens script_member(const struct script *script, struct tokens object, const char *name);
+/* The index of `class NAME`, of its first word; count when there is none. */
+size_t script_class(const struct script *script, const char *name);
+/* The value of a variable whose name is the token: what stands behind its `=`, up to the end of the
+ * statement. Empty when it is not declared here. */
+struct tokens script_value(const struct script *script, size_t name);
+/* A whole number written in decimal, also as a variable, which is followed once; -1 for anything
+ * else. */
+long script_number(const struct script *script, struct tokens value);
 /* Whether a module exports the name: export { A }, export { B as A }, export class A, export const
  * A. */
 bool script_exports(const struct script *script, const char *name);

@@ -33,16 +33,17 @@ int source_text(const char *path, struct buf *to, struct error *err)
     if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
         return error_set(err, EINVAL, "'%s' is not a file", path);
     for (;;) {
-        int error = 0;
-        char *room = buf_reserve(to, 4096, &error);
-        if (!room)
-            return error_set(err, -error, "'%s' is larger than %d bytes", path, SOURCE_BYTES_MAX);
-        ssize_t got = read(fd, room, 4096);
+        char part[4096];
+        ssize_t got = read(fd, part, sizeof part);
         if (got < 0)
             return error_errno(err, errno, "read '%s'", path);
-        buf_commit(to, (size_t)got);
         if (got == 0)
             return 0;
+        int result = buf_add(to, part, (size_t)got);
+        if (result == -ENOMEM)
+            return error_errno(err, ENOMEM, "read '%s'", path);
+        if (result < 0)
+            return error_set(err, EFBIG, "'%s' is larger than %d bytes", path, SOURCE_BYTES_MAX);
     }
 }
 

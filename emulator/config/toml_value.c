@@ -185,10 +185,11 @@ int toml_key_part(struct toml *toml, char **key)
 /* Takes the underscores out; each must stand between digits. */
 static bool take_digits(const char *word, char to[WORD_MAX])
 {
+    const char *digits = strncmp(word, "0x", 2) == 0 ? "0123456789abcdefABCDEF" : "0123456789";
     size_t size = 0;
     for (const char *at = word; *at; at++) {
         if (*at == '_' &&
-            (at == word || !isxdigit((unsigned char)at[-1]) || !isxdigit((unsigned char)at[1])))
+            (at == word || !at[1] || !strchr(digits, at[-1]) || !strchr(digits, at[1])))
             return false;
         if (*at != '_')
             to[size++] = *at;

@@ -1,12 +1,10 @@
 #include "config/wrangler.h"
 
 #include <errno.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "config/wrangler_internal.h"
@@ -116,33 +114,96 @@ static int project_read(struct project *project, struct error *err)
     return result < 0 ? result : project_own(project, err);
 }
 
+/* An absolute path with what leads to the directory resolved, but not the last
+ * part: a configuration that is a link belongs to where the link is. */
+static int resolve_file(const char *given, struct project *project, struct error *err)
+{
+    const char *slash = strrchr(given, '/'), *name = slash ? slash + 1 : given;
+    CLEANUP_FREE char *dir = slash ? strndup(given, (size_t)(slash - given) + 1) : strdup(".");
+    struct stat status;
+    if (!dir)
+        return error_errno(err, ENOMEM, "open '%s'", given);
+    if (stat(given, &status) < 0 || !realpath(dir, project->dir))
+        return error_errno(err, errno, "open '%s'", given);
+    const char *base = strcmp(project->dir, "/") == 0 ? "" : project->dir;
+    if (snprintf(project->file, sizeof project->file, "%s/%s", base, name) >=
+        (int)sizeof project->file)
+        return error_errno(err, ENAMETOOLONG, "open '%s'", given);
+    return 0;
+}
+
+/* Whether `dir` has a file of this name; its path goes to `to`. */
+static bool has_file(const char *dir, const char *name, char to[PATH_MAX])
+{
+    struct stat status;
+    const char *base = strcmp(dir, "/") == 0 ? "" : dir;
+    return snprintf(to, PATH_MAX, "%s/%s", base, name) < PATH_MAX && stat(to, &status) == 0 &&
+           !S_ISDIR(status.st_mode);
+}
+
+/* Each name is looked for here and in all directories above before the next one is, as wrangler
+ * does: a wrangler.json further up wins over a wrangler.jsonc here. */
+static bool look_up(struct project *project)
+{
+    char path[PATH_MAX];
+    for (size_t i = 0; i < sizeof config_names / sizeof *config_names; i++) {
+        char dir[PATH_MAX];
+        memcpy(dir, project->dir, sizeof dir);
+        for (bool above = false;; above = true) {
+            if (has_file(dir, config_names[i], path)) {
+                memcpy(project->file, path, sizeof path);
+                memcpy(project->dir, dir, sizeof dir);
+                project->above = above;
+                return true;
+            }
+            char *slash = strrchr(dir, '/');
+            if (slash == dir && dir[1] == '\0')
+                break;
+            slash[slash == dir] = '\0';
+        }
+    }
+    return false;
+}
+
 /* Finds the configuration file and sets dir, file and the name that the
  * directory gives. */
 static int project_find(const char *dir, const char *config_file, struct project *project,
                         struct error *err)
 {
-    char path[PATH_MAX + 32];
     if (config_file) {
-        if (!realpath(config_file, project->file))
-            return error_errno(err, errno, "open '%s'", config_file);
-        memcpy(path, project->file, sizeof project->file);
-        snprintf(project->dir, sizeof project->dir, "%s", dirname(path));
+        int result = resolve_file(config_file, project, err);
+        if (result < 0)
+            return result;
     } else {
         if (!realpath(dir, project->dir))
             return error_errno(err, errno, "open '%s'", dir);
         struct stat status;
         if (stat(project->dir, &status) < 0 || !S_ISDIR(status.st_mode))
             return error_set(err, ENOTDIR, "'%s' is not a directory", dir);
-        for (size_t i = 0; i < sizeof config_names / sizeof *config_names; i++) {
-            int length = snprintf(path, sizeof path, "%s/%s", project->dir, config_names[i]);
-            if ((size_t)length < sizeof project->file && !project->file[0] &&
-                access(path, F_OK) == 0)
-                memcpy(project->file, path, (size_t)length + 1);
-        }
+        look_up(project);
     }
     const char *base = strrchr(project->dir, '/');
     snprintf(project->name, sizeof project->name, "%.127s", base && base[1] ? base + 1 : "sandpit");
     return 0;
+}
+
+const char *project_relative(const struct project *project, const char *path)
+{
+    size_t size = strlen(project->dir);
+    if (strncmp(path, project->dir, size) != 0 || path[size] != '/')
+        return path;
+    path += size + 1;
+    return strncmp(path, "./", 2) == 0 ? path + 2 : path;
+}
+
+int project_locate(const char *dir, char to[PATH_MAX], struct error *err)
+{
+    struct project *project = calloc(1, sizeof *project);
+    int result = project ? project_find(dir, NULL, project, err) : error_errno(err, ENOMEM, "find");
+    if (result == 0)
+        memcpy(to, project->dir, PATH_MAX);
+    free(project);
+    return result;
 }
 
 int project_load_environment(const char *dir, const char *config_file, const char *environment,
@@ -159,7 +220,7 @@ int project_load_environment(const char *dir, const char *config_file, const cha
     if (project->file[0])
         return project_read(project, err);
     if (*project->environment)
-        return error_set(err, EINVAL, "--env %s: there is no wrangler.jsonc in %s",
+        return error_set(err, EINVAL, "--env %s: there is no wrangler.jsonc in %s or above",
                          project->environment, project->dir);
     return project_builtin_class(project, err);
 }

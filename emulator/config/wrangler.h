@@ -37,6 +37,7 @@ struct project {
     char dir[PATH_MAX];            /* absolute; relative paths of the configuration start
                                       here */
     char file[PATH_MAX];           /* absolute; "" when none was found */
+    bool above;                    /* it was found above the directory that was asked for */
     struct source source;          /* of the file */
     char environment[64];          /* of --env, or "" */
     char name[128];                /* the directory's name when the file has none */
@@ -50,11 +51,11 @@ struct project {
 
 #define CLEANUP_PROJECT __attribute__((cleanup(project_free)))
 
-/* Reads the configuration of `dir`: wrangler.json before wrangler.jsonc before
- * wrangler.toml, as wrangler itself does. A config_file (relative to the
- * current directory) is read instead, and its directory is the project's; NULL
- * = look. Errors name file, line and column. The struct may be uninitialised;
- * it must be freed also after an error. */
+/* Reads the configuration of `dir` or the nearest directory above it:
+ * wrangler.json before wrangler.jsonc before wrangler.toml, as wrangler itself
+ * does. A config_file (relative to the current directory) is read instead, and
+ * its directory is the project's; NULL = look. Errors name file, line and column. The struct may be
+ * uninitialised; it must be freed also after an error. */
 int project_load(const char *dir, const char *config_file, struct project *project,
                  struct error *err);
 /* The same for one of the environments below "env"; NULL or "" = the top level.
@@ -62,6 +63,12 @@ int project_load(const char *dir, const char *config_file, struct project *proje
 int project_load_environment(const char *dir, const char *config_file, const char *environment,
                              struct project *project, struct error *err);
 void project_free(struct project *project);
+/* The directory of the project that `dir` belongs to; `dir` itself, resolved,
+ * when it belongs to none. */
+int project_locate(const char *dir, char to[PATH_MAX], struct error *err);
+/* A path below the project's directory as people see it; others stay as they
+ * are. */
+const char *project_relative(const struct project *project, const char *path);
 
 /* A section by its key, of the environment or, where wrangler inherits it, of
  * the top level; NULL when there is none. *where tells the way to it, or to

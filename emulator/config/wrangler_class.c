@@ -87,15 +87,19 @@ static int read_dockerfile(const struct reading *reading, struct buf *file, stru
 {
     struct project_class *class = reading->class;
     const json_t *build_vars;
+    struct error problem = {0};
     int result = read_build_vars(reading, &build_vars, err);
     if (result == 0)
         result = check_context(reading, err);
-    CLEANUP_BUF struct buf text = BUF_INIT(SOURCE_BYTES_MAX);
-    if (result == 0)
-        result = source_text(buf_text(file), &text, err);
     if (result < 0)
         return result;
-    const char *name = strrchr(buf_text(file), '/') + 1;
+    CLEANUP_BUF struct buf text = BUF_INIT(SOURCE_BYTES_MAX);
+    if (source_text(buf_text(file), &text, &problem) < 0) {
+        char what[sizeof problem.text + 32];
+        snprintf(what, sizeof what, "cannot be read: %s", problem.text);
+        return complain(reading, "image", err, what);
+    }
+    const char *name = project_relative(reading->project, buf_text(file));
     result = dockerfile_read(buf_text(&text), text.size, name, build_vars, &class->facts, err);
     if (result < 0)
         return result;

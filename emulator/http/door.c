@@ -151,9 +151,10 @@ static void visitor_admit(struct visitor *visitor, char *data, const struct head
     struct owner_answer answer;
     struct refusal why;
     if (!owner_find(&server->rules, head, &answer, &why)) {
+        struct span path = owner_shown_path(head->path);
         log_info("%.*s %.*s %d %s", (int)(head->method.size > 32 ? 32 : head->method.size),
-                 head->method.at, (int)(head->path.size > 200 ? 200 : head->path.size),
-                 head->path.at, why.status, why.code);
+                 head->method.at, (int)(path.size > 200 ? 200 : path.size), path.at, why.status,
+                 why.code);
         visitor_refuse(visitor, &why);
         return;
     }
@@ -205,6 +206,20 @@ static void visitor_ready(void *arg, uint32_t events)
     visitor_look(arg, events);
 }
 
+/* Honest heads follow their connection at once, so the one that waits longest makes room. Those
+ * between two requests lose nothing; they do not get more than half. */
+static void make_room(struct http_server *server)
+{
+    unsigned heads = server->heads.count, returns = server->returns.count;
+    unsigned most = server->limits.waiting_max;
+    if (heads + returns < most)
+        return;
+    if (returns && (!heads || returns > most / 2))
+        visitor_end((struct visitor *)server->returns.first);
+    else if (heads)
+        visitor_refuse((struct visitor *)server->heads.first, &too_busy);
+}
+
 /* Most clients have sent their head by now, and then need no watch. Edge-triggered, since what is
  * peeked at stays readable. */
 static void visitor_wait(struct visitor *visitor, struct expire *list)
@@ -212,13 +227,7 @@ static void visitor_wait(struct visitor *visitor, struct expire *list)
     struct http_server *server = visitor->server;
     if (visitor_look(visitor, 0))
         return;
-    /* Honest heads follow their connection at once, so the one that waits longest makes room. */
-    if (server->heads.count + server->returns.count >= server->limits.waiting_max) {
-        if (server->heads.first)
-            visitor_refuse((struct visitor *)server->heads.first, &too_busy);
-        else
-            visitor_end((struct visitor *)server->returns.first);
-    }
+    make_room(server);
     expire_start(list, &visitor->deadline);
     if (loop_watch(server->loop, &visitor->watch, visitor->fd, EPOLLIN | EPOLLRDHUP | EPOLLET) < 0)
         visitor_end(visitor);

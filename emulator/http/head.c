@@ -151,6 +151,32 @@ struct span span_trim(struct span span)
     return span;
 }
 
+bool list_next(struct span *list, struct span *word)
+{
+    while (list->size && strchr(" \t,", list->at[0])) {
+        list->at++;
+        list->size--;
+    }
+    *word = (struct span){list->at, 0};
+    while (word->size < list->size && list->at[word->size] != ',')
+        word->size++;
+    list->at += word->size;
+    list->size -= word->size;
+    while (word->size && strchr(" \t", word->at[word->size - 1]))
+        word->size--;
+    return word->size > 0;
+}
+
+bool list_has(struct span list, struct span word)
+{
+    struct span here;
+    while (list_next(&list, &here)) {
+        if (span_same(here, word))
+            return true;
+    }
+    return false;
+}
+
 const struct refusal *head_bad_line(void)
 {
     return &refusals[BAD_LINE];
@@ -224,6 +250,21 @@ const struct refusal *head_start(struct head *head, struct span method, struct s
     return split_target(head);
 }
 
+static void connection_words(struct head *head, struct span list)
+{
+    struct span word;
+    while (list_next(&list, &word)) {
+        if (span_is(word, "close"))
+            head->close = true;
+        else if (span_is(word, "keep-alive"))
+            head->keep_alive = true;
+        else if (span_is(word, "upgrade"))
+            head->upgrades = true;
+        else
+            head->nominates = true;
+    }
+}
+
 /* The fields that decide something. Those may come once each; `many` keeps the first. */
 static const struct known {
     const char *name;
@@ -238,7 +279,6 @@ static const struct known {
     {"authorization", offsetof(struct head, authorization), false},
     {"content-length", offsetof(struct head, content_length), false},
     {"transfer-encoding", offsetof(struct head, transfer_encoding), false},
-    {"connection", offsetof(struct head, connection), true},
     {"upgrade", offsetof(struct head, upgrade), true},
 };
 
@@ -251,6 +291,10 @@ const struct refusal *head_field(struct head *head, struct span name, struct spa
     value = span_trim(value);
     if (!all(value, VALUE))
         return &refusals[BAD_FIELD_VALUE];
+    if (span_is(name, "connection")) {
+        connection_words(head, value);
+        return NULL;
+    }
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (!span_is(name, known[i].name))
             continue;

@@ -25,14 +25,16 @@ struct head {
     struct span origin;
     struct span fetch_site, fetch_mode, fetch_dest; /* Sec-Fetch-… */
     struct span authorization;
-    struct span connection, upgrade;
+    struct span upgrade;
     struct span content_length, transfer_encoding;
     int64_t length; /* of the body; -1 when not said */
     bool chunked;
-    int minor;             /* HTTP/1.minor */
-    unsigned fields;       /* how many */
-    size_t size;           /* of the head, with its empty line */
-    struct span authority; /* of an absolute target */
+    bool close, keep_alive, upgrades; /* words of Connection, however often that was sent */
+    bool nominates;                   /* it has others, which are names of fields */
+    int minor;                        /* HTTP/1.minor */
+    unsigned fields;                  /* how many */
+    size_t size;                      /* of the head, with its empty line */
+    struct span authority;            /* of an absolute target */
 };
 
 /* Why something is not served, as the client is told. */
@@ -69,5 +71,9 @@ struct span span_trim(struct span span);          /* without spaces and tabs aro
 bool span_is_token(struct span span); /* has only characters of names; an empty one too */
 bool span_is_value(struct span span); /* likewise of header values */
 bool span_number(struct span span, int64_t *value); /* digits only, at most 2^63-1 */
+
+/* The next word of a comma-separated list, which loses it. */
+bool list_next(struct span *list, struct span *word);
+bool list_has(struct span list, struct span word); /* ignoring case */
 
 #endif

@@ -281,6 +281,13 @@ static void find_preview(const struct row *row, const struct head *head,
     answer->path = slash ? (struct span){slash, rest.size - size} : span_of("/");
 }
 
+struct span owner_shown_path(struct span path)
+{
+    size_t size = strlen(PREVIEW_PATH);
+    const char *at = path.size ? memmem(path.at, path.size, PREVIEW_PATH, size) : NULL;
+    return at ? (struct span){path.at, (size_t)(at - path.at) + size} : path;
+}
+
 bool owner_find(const struct owner_rules *rules, const struct head *head,
                 struct owner_answer *answer, struct refusal *why)
 {

@@ -29,6 +29,9 @@ void owner_rules_init(struct owner_rules *rules, const char *ip, const char *tok
 bool owner_find(const struct owner_rules *rules, const struct head *head,
                 struct owner_answer *answer, struct refusal *why);
 
+/* A path as logs show it: without what may be the label, and so the token, of a preview. */
+struct span owner_shown_path(struct span path);
+
 /* Whether listening on this address keeps the emulator on this machine. */
 bool owner_is_loopback(const char *ip);
 

@@ -17,7 +17,8 @@ enum expose_rule {
     EXPOSE_STRICT, /* refused, in the words of the original */
 };
 
-enum { EXPOSE_PORTS_MAX = 64 };
+/* Those of a Dockerfile, and the image's own. */
+enum { EXPOSE_PORTS_MAX = 260 };
 
 /* Of a class. */
 struct expose {

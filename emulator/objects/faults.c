@@ -303,12 +303,25 @@ static void tell(struct object *object, const struct fault *fault)
     object_note(object, "fault.fired", reason, data);
 }
 
+static bool fits(const struct fault *fault, const struct object *object, enum fault_on on)
+{
+    return fault->on == on && (!fault->sandbox || strcmp(fault->sandbox, object->id) == 0);
+}
+
+bool object_port_fault(const struct object *object)
+{
+    const struct fault *at = object->objects->faults.first;
+    while (at && !fits(at, object, FAULT_PORT))
+        at = at->next;
+    return at != NULL;
+}
+
 bool fault_draw(struct object *object, enum fault_on on, struct fault_shot *shot)
 {
     struct faults *faults = &object->objects->faults;
     for (struct fault **at = &faults->first; *at; at = &(*at)->next) {
         struct fault *fault = *at;
-        if (fault->on != on || (fault->sandbox && strcmp(fault->sandbox, object->id) != 0))
+        if (!fits(fault, object, on))
             continue;
         *shot = fault->shot;
         fault->fired++;

@@ -143,6 +143,8 @@ struct object_port_wait object_port_wait(struct object *object);
 unsigned object_life(const struct object *object);
 /* Whether the container's registry of older SDKs has the port. */
 bool object_has_port(const struct object *object, int port);
+/* Whether a fault waits for a connection to one of its ports: then none that is kept will do. */
+bool object_port_fault(const struct object *object);
 /* The session id for calls that name none: "sandbox-{id}", made on first use with the object's
  * variables; or "__DISABLE_SESSION__" when default sessions are off (`per_call` 0 or 1 overrides
  * the configuration, -1 leaves it). */

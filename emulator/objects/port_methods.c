@@ -179,6 +179,18 @@ static void expose_result(struct ask *ask, const struct exposed *exposed)
                                       "name", exposed->name, "pathUrl", path));
 }
 
+/* Older containers know which ports are exposed. True when that was answered. */
+static bool is_registered(struct ask *ask)
+{
+    const struct exposed *there = ports_find(ask->object, ask->port);
+    if (!ports_rules(ask->object)->registry || !ports_active(ask->object, there))
+        return false;
+    call_error(ask->outer, CODE_PORT_ALREADY_EXPOSED, "port.expose",
+               json_pack("{s:i, s:s*}", "port", ask->port, "portName", there->name),
+               "Port %u is already exposed", ask->port);
+    return true;
+}
+
 static void expose_go(struct ask *ask)
 {
     struct object *object = ask->object;
@@ -186,6 +198,8 @@ static void expose_go(struct ask *ask)
     struct error err = {0};
     char token[TOKEN_MAX + 1];
     const char *name = text_arg(outer, "name");
+    if (is_registered(ask))
+        return;
     choose_token(object, ask->port, text_arg(outer, "token"), token);
     const struct exposed *other = other_with(object, ask->port, token);
     if (other) {
@@ -236,11 +250,6 @@ void ports_expose(struct object *object, struct call *call)
                    object->id);
     } else if (token && rules->custom_tokens && token_check(rules, token, &err) < 0) {
         call_error(call, CODE_SECURITY_ERROR, NULL, NULL, "%s", err.text);
-    } else if (rules->registry && ports_active(object, ports_find(object, port))) {
-        const struct exposed *there = ports_find(object, port);
-        call_error(call, CODE_PORT_ALREADY_EXPOSED, "port.expose",
-                   json_pack("{s:i, s:s*}", "port", port, "portName", there->name),
-                   "Port %u is already exposed", port);
     } else {
         expose_note(object, port,
                     "exposePort"); /* which asks nobody; the request will be refused */

@@ -182,7 +182,8 @@ int preview_host_parse(const char *hostname, struct preview_host *to, struct err
     for (size_t i = 0; i < size; i++)
         to->name[i] = (char)tolower((unsigned char)hostname[i]);
     if (colon && (strlen(colon + 1) < 1 || strlen(colon + 1) > 5 ||
-                  strspn(colon + 1, "0123456789") != strlen(colon + 1)))
+                  strspn(colon + 1, "0123456789") != strlen(colon + 1) ||
+                  strtol(colon + 1, NULL, 10) > MOST_PORT))
         return bad_host(err, hostname);
     if (colon)
         snprintf(to->port, sizeof to->port, "%s", colon);
@@ -203,10 +204,26 @@ bool preview_host_is_workers_dev(const struct preview_host *host)
            strcmp(host->name + size - (sizeof suffix - 1), suffix) == 0;
 }
 
+/* "example.co.uk": what is registered below a country often has three labels. */
+static bool is_country_zone(const char *name)
+{
+    static const char *const kinds[] = {"ac", "co", "com", "edu", "gov", "net", "org"};
+    const char *kind = strchr(name, '.') + 1;
+    size_t size = strcspn(kind, ".");
+    if (kind[size] != '.' || strlen(kind + size + 1) != 2)
+        return false;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (strlen(kinds[i]) == size && memcmp(kinds[i], kind, size) == 0)
+            return true;
+    }
+    return false;
+}
+
 bool preview_host_is_nested(const struct preview_host *host)
 {
     const char *dot = strchr(host->name, '.');
-    return host->form == HOST_FORM_CUSTOM && dot && strchr(dot + 1, '.');
+    return host->form == HOST_FORM_CUSTOM && dot && strchr(dot + 1, '.') &&
+           !is_country_zone(host->name);
 }
 
 /* URLs. */

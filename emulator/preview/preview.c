@@ -155,7 +155,8 @@ static bool goes_on(struct visit *visit, const struct http_raw *raw)
     uint16_t port;
     if (clock_advancing(config->clock) ||
         objects_preview(config->objects, raw->label, &object, &port) != PREVIEW_ACTIVE ||
-        object != visit->object || port != visit->port || object_life(object) != visit->life)
+        object != visit->object || port != visit->port || object_life(object) != visit->life ||
+        object_port_fault(object))
         return false;
     struct source source = {
         .head = raw->head, .raw = raw, .path = raw->path, .by_path = raw->by_path};
@@ -312,7 +313,7 @@ static void go(struct visit *visit, enum preview_state state)
     case PREVIEW_ACTIVE:
         break;
     }
-    if (visit->forward.repeatable)
+    if (visit->forward.repeatable && !object_port_fault(visit->object))
         visit->server = kept_take(proxy, visit->object, object_life(visit->object), visit->port);
     visit->reused = visit->server >= 0;
     if (visit->reused)

@@ -8,11 +8,6 @@
 
 enum { URL_MAX = HEAD_MAX + 1024, HOST_MAX = 256 };
 
-/* A page from a sandbox must not become a page of the emulator's own origin, which may call
- * everything; on a host name of its own it is one of that name. */
-static const char other_origin[] =
-    "Content-Security-Policy: sandbox allow-scripts allow-forms allow-popups allow-modals\r\n";
-
 /* The Host without its port, lower case. */
 static void forwarded_host(struct span host, char to[HOST_MAX])
 {
@@ -64,7 +59,7 @@ int request_edit(const struct source *source, const char *id, uint16_t port,
                         .host = host,
                         .token = source->raw ? http_server_token(source->raw->server)
                                              : http_token(source->request),
-                        .answer_fields = source->by_path ? other_origin : NULL,
+                        .answer_fields = source->by_path ? edit_other_origin : NULL,
                         .add = fields};
     return source->raw ? edit_raw(source->raw, &edit, to)
                        : edit_request(source->request, &edit, to);

@@ -45,11 +45,21 @@ static bool tunnel_take(struct exchange *exchange, const char *data, size_t size
 
 /* Heads. */
 
+static bool is_nominated(const struct response *response, const char *data, struct span wanted)
+{
+    const char *at = NULL;
+    struct span name, value, line;
+    while (response_field(data, response, &at, &name, &value, &line)) {
+        if (span_is(name, "connection") && list_has(value, wanted))
+            return true;
+    }
+    return false;
+}
+
 /* What belongs to the server's connection. */
 static bool is_dropped(const struct exchange *exchange, const struct response *response,
-                       struct span name)
+                       const char *data, struct span name)
 {
-    char text[64];
     if (span_is(name, "connection") || span_is(name, "keep-alive") ||
         span_is(name, "proxy-connection"))
         return true;
@@ -57,11 +67,7 @@ static bool is_dropped(const struct exchange *exchange, const struct response *r
         return response->status == 204;
     if (span_is(name, "transfer-encoding"))
         return exchange->plain;
-    if (!response->nominated || name.size >= sizeof text)
-        return false;
-    memcpy(text, name.at, name.size);
-    text[name.size] = '\0';
-    return list_has(response->connection, text);
+    return response->nominates && is_nominated(response, data, name);
 }
 
 static int write_head(const struct exchange *exchange, const struct response *response,
@@ -73,7 +79,7 @@ static int write_head(const struct exchange *exchange, const struct response *re
     buf_add(to, response->reason.at, response->reason.size);
     buf_adds(to, response->reason.size == 3 ? " \r\n" : "\r\n");
     while (response_field(data, response, &at, &name, &value, &line)) {
-        if (is_dropped(exchange, response, name))
+        if (is_dropped(exchange, response, data, name))
             continue;
         buf_add(to, line.at, line.size);
         buf_adds(to, "\r\n");
@@ -100,8 +106,7 @@ static bool informational(struct exchange *exchange, const struct response *resp
 
 static bool switched(struct exchange *exchange, const struct response *response, const char *data)
 {
-    if (!exchange->request.upgrade || !response->upgrade.at ||
-        !list_has(response->connection, "upgrade"))
+    if (!exchange->request.upgrade || !response->upgrade.at || !response->upgrades)
         return exchange_fail(exchange, PROXY_BAD, "it switched protocols without being asked to");
     if (side_send(&exchange->client, data, response->size) < 0)
         return exchange_abort(exchange);

@@ -17,6 +17,9 @@ static const struct {
     {"keep-alive", false}, {"proxy-connection", false}, {"proxy-authorization", false},
 };
 
+const char edit_other_origin[] =
+    "Content-Security-Policy: sandbox allow-scripts allow-forms allow-popups allow-modals\r\n";
+
 /* Where the fields come from: one of the two. */
 struct source {
     const struct head *head;
@@ -26,14 +29,14 @@ struct source {
 
 struct writer {
     const struct edit *edit;
-    struct span connection;
+    struct buf nominated; /* what Connection says, when it names fields */
     bool upgrade;
     struct buf *to;
 };
 
 bool edit_is_upgrade(const struct head *head)
 {
-    return head->minor > 0 && head->upgrade.at && list_has(head->connection, "upgrade");
+    return head->minor > 0 && head->upgrade.at && head->upgrades;
 }
 
 static bool is_added(const struct edit *edit, struct span name)
@@ -47,15 +50,11 @@ static bool is_added(const struct edit *edit, struct span name)
 
 /* Connection may name fields that are not to be passed on; those that frame the body are not its to
  * name. */
-static bool is_nominated(struct span connection, struct span name)
+static bool is_nominated(const struct buf *nominated, struct span name)
 {
-    char text[64];
-    if (name.size >= sizeof text || span_is(name, "content-length") ||
-        span_is(name, "transfer-encoding") || span_is(name, "upgrade"))
-        return false;
-    memcpy(text, name.at, name.size);
-    text[name.size] = '\0';
-    return list_has(connection, text);
+    return nominated->size && !span_is(name, "content-length") &&
+           !span_is(name, "transfer-encoding") && !span_is(name, "upgrade") &&
+           list_has((struct span){nominated->data, nominated->size}, name);
 }
 
 static bool has_token(const struct edit *edit, struct span value)
@@ -70,7 +69,7 @@ static bool is_dropped(const struct writer *writer, struct span name, struct spa
         if (span_is(name, dropped[i].name))
             return !(writer->upgrade && dropped[i].with_upgrade);
     }
-    return is_added(writer->edit, name) || is_nominated(writer->connection, name) ||
+    return is_added(writer->edit, name) || is_nominated(&writer->nominated, name) ||
            has_token(writer->edit, value);
 }
 
@@ -85,7 +84,17 @@ static void write_field(void *arg, struct span name, struct span value)
     buf_adds(writer->to, "\r\n");
 }
 
-static void each_raw_field(const struct http_raw *raw, struct writer *writer)
+/* It may come more than once. */
+static void add_nominated(void *arg, struct span name, struct span value)
+{
+    struct writer *writer = arg;
+    if (!span_is(name, "connection"))
+        return;
+    buf_add(&writer->nominated, value.at, value.size);
+    buf_addc(&writer->nominated, ',');
+}
+
+static void each_raw_field(const struct http_raw *raw, http_field *field, void *arg)
 {
     const char *at = raw->data, *end = raw->data + raw->head->size;
     struct span line;
@@ -96,9 +105,16 @@ static void each_raw_field(const struct http_raw *raw, struct writer *writer)
         if (!colon)
             continue;
         struct span name = {line.at, (size_t)(colon - line.at)};
-        write_field(writer, name,
-                    span_trim((struct span){colon + 1, line.size - name.size - 1}));
+        field(arg, name, span_trim((struct span){colon + 1, line.size - name.size - 1}));
     }
+}
+
+static void each_field(const struct source *source, http_field *field, void *arg)
+{
+    if (source->raw)
+        each_raw_field(source->raw, field, arg);
+    else
+        http_each_field(source->request, field, arg);
 }
 
 static int write_head(const struct source *source, const struct edit *edit, struct writer *writer)
@@ -114,15 +130,14 @@ static int write_head(const struct source *source, const struct edit *edit, stru
         buf_add(to, edit->query.at, edit->query.size);
     }
     buf_addf(to, " HTTP/1.1\r\nHost: %s\r\n", edit->host);
-    if (source->raw)
-        each_raw_field(source->raw, writer);
-    else
-        http_each_field(source->request, write_field, writer);
+    if (head->nominates)
+        each_field(source, add_nominated, writer);
+    each_field(source, write_field, writer);
     for (const struct edit_field *field = edit->add; field && field->name; field++) {
         if (field->value)
             buf_addf(to, "%s: %s\r\n", field->name, field->value);
     }
-    return buf_adds(to, "\r\n");
+    return writer->nominated.error ? writer->nominated.error : buf_adds(to, "\r\n");
 }
 
 static bool is_repeatable(const struct head *head)
@@ -145,11 +160,11 @@ static int edit_source(const struct source *source, const struct edit *edit,
         .upgrade = edit_is_upgrade(head),
         .minor = head->minor,
         .answer_fields = edit->answer_fields,
-        .keep = head->minor > 0 ? !list_has(head->connection, "close")
-                                : list_has(head->connection, "keep-alive"),
+        .keep = !head->close && (head->minor > 0 || head->keep_alive),
     };
-    struct writer writer = {edit, head->connection, to->upgrade, &to->head};
+    struct writer writer = {edit, BUF_INIT(REQUEST_HEAD_MAX), to->upgrade, &to->head};
     int result = write_head(source, edit, &writer);
+    buf_free(&writer.nominated);
     if (result < 0)
         buf_free(&to->head);
     return result;

@@ -19,6 +19,10 @@ struct edit {
     const struct edit_field *add; /* these replace fields of the same name; ends with NULL */
 };
 
+/* answer_fields for what is served on the emulator's own host name: a page from a sandbox must not
+ * become a page of that origin, which may call everything. */
+extern const char edit_other_origin[];
+
 /* Whether the request asks for an upgrade, which needs both headers. */
 bool edit_is_upgrade(const struct head *head);
 /* Fills all of `to` from the request. -ENOMEM, or -EMSGSIZE when the head became too large. */

@@ -65,33 +65,6 @@ bool exchange_abort(struct exchange *exchange)
     return end(exchange);
 }
 
-static struct exchange *exchange_make(struct proxy *proxy, struct http_server *http, int client,
-                                      int server, struct proxy_events events);
-
-/* The client sent its next request together with this one, and it was read then: it cannot be put
- * back, so it reaches the door through a tunnel. */
-static void relay_rest(struct exchange *exchange)
-{
-    int pair[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0) {
-        http_shut(exchange->http, exchange->client.fd);
-        return;
-    }
-    struct exchange *relay = exchange_make(exchange->proxy, exchange->http, exchange->client.fd,
-                                           pair[0], (struct proxy_events){0});
-    if (!relay) {
-        close(pair[1]);
-        return;
-    }
-    relay->state = EXCHANGE_TUNNEL;
-    relay->asked = relay->answer = (struct frame){.kind = FRAME_CLOSE};
-    relay->rest = exchange->rest;
-    relay->rest_at = exchange->rest_at;
-    exchange->rest = BUF_INIT(0);
-    exchange_wake(relay);
-    http_welcome(exchange->http, pair[1]);
-}
-
 /* Both connections stay for the next request. */
 static bool rest_here(struct exchange *exchange)
 {
@@ -111,7 +84,7 @@ static bool finish(struct exchange *exchange)
     if (!exchange->request.keep || !exchange->asked.done)
         http_shut(exchange->http, exchange->client.fd);
     else if (exchange->rest.size)
-        relay_rest(exchange);
+        relay_rest(exchange, exchange->client.fd);
     else
         http_give(exchange->http, exchange->client.fd);
     return end(exchange);
@@ -166,6 +139,18 @@ bool exchange_fail(struct exchange *exchange, enum proxy_fault fault, const char
 
 /* From the client to the server. */
 
+/* A server may answer and not read on: then its answer is on its way. After another error nobody
+ * knows what it got, and nothing may follow that. */
+static bool only_unread(int result)
+{
+    return result == -EPIPE || result == -ECONNRESET;
+}
+
+static bool unsent(struct exchange *exchange)
+{
+    return exchange_fail(exchange, PROXY_LOST, "the request could not be sent");
+}
+
 /* Passes bytes on; false when the exchange is gone. */
 static bool pass_on(struct exchange *exchange, const char *data, size_t size, size_t *passed)
 {
@@ -176,11 +161,9 @@ static bool pass_on(struct exchange *exchange, const char *data, size_t size, si
     if (exchange->state == EXCHANGE_TUNNEL && taken && exchange->events.active)
         exchange->events.active(exchange->events.arg);
     int result = side_send(&exchange->server, data, *passed);
-    /* A server may answer and not read on: then its answer is on its way. */
-    bool unread = result == -EPIPE || result == -ECONNRESET;
-    if (result < 0 && (exchange->state == EXCHANGE_TUNNEL || !unread))
+    if (result < 0 && exchange->state == EXCHANGE_TUNNEL)
         return exchange_abort(exchange);
-    return true;
+    return result == 0 || only_unread(result) || unsent(exchange);
 }
 
 /* A piece of what was read before. */
@@ -348,10 +331,13 @@ static bool flush(struct exchange *exchange)
         return exchange_abort(exchange);
     if (exchange->state == EXCHANGE_LAST)
         return side_waits(&exchange->client) ? true : finish(exchange);
-    if (exchange->server.fd >= 0 && side_flush(&exchange->server) < 0) {
+    int result = exchange->server.fd >= 0 ? side_flush(&exchange->server) : 0;
+    if (result < 0) {
         if (exchange->state == EXCHANGE_TUNNEL)
             return exchange_abort(exchange);
-        buf_free(&exchange->server.out); /* what it has answered may still be read */
+        if (!only_unread(result))
+            return unsent(exchange);
+        buf_free(&exchange->server.out);
         exchange->server.sent = 0;
         exchange->server.blocked = false;
     }
@@ -365,13 +351,16 @@ static bool flush(struct exchange *exchange)
 static void client_ready(void *arg, uint32_t events)
 {
     struct exchange *exchange = arg;
-    bool tunnel = exchange->state == EXCHANGE_TUNNEL;
-    exchange->client.needless = !(events & (exchange->client.wanted | EPOLLHUP | EPOLLERR));
+    /* A tunnel may end in one direction. */
+    uint32_t end = exchange->state == EXCHANGE_TUNNEL ? 0 : EPOLLHUP;
+    if (end && exchange->asked.done)
+        end |= EPOLLRDHUP;
+    exchange->client.needless = !(events & exchange->client.wanted);
     if (exchange->state == EXCHANGE_IDLE) {
         exchange->events.next(exchange->events.arg);
         return;
     }
-    if (!tunnel && exchange->asked.done && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))) {
+    if (events & (end | EPOLLERR)) {
         exchange_abort(exchange);
         return;
     }
@@ -404,7 +393,9 @@ static void server_ready(void *arg, uint32_t events)
 
 void exchange_stalled(struct exchange *exchange)
 {
-    if (exchange->state != EXCHANGE_HEAD || !exchange->asked.done) {
+    /* Else it is the client who does not go on. */
+    bool servers = exchange->asked.done || side_waits(&exchange->server);
+    if (exchange->state != EXCHANGE_HEAD || !servers) {
         exchange_abort(exchange);
         return;
     }
@@ -441,8 +432,8 @@ void exchange_wake(struct exchange *exchange)
     loop_defer(exchange->proxy->loop, &exchange->begin);
 }
 
-static struct exchange *exchange_make(struct proxy *proxy, struct http_server *http, int client,
-                                      int server, struct proxy_events events)
+struct exchange *exchange_make(struct proxy *proxy, struct http_server *http, int client,
+                               int server, struct proxy_events events)
 {
     int on = 1;
     struct exchange *exchange = calloc(1, sizeof *exchange);
@@ -511,7 +502,9 @@ int exchange_client(const struct exchange *exchange)
 
 bool exchange_is_fresh(const struct exchange *exchange)
 {
-    return loop_now_ns() - exchange->idle_ns < MS_NS(FRESH_MS);
+    char byte;
+    return loop_now_ns() - exchange->idle_ns < MS_NS(FRESH_MS) &&
+           recv(exchange->server.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
 
 void exchange_again(struct exchange *exchange, struct proxy_request *request)

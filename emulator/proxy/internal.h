@@ -9,6 +9,8 @@
 
 /* What a side has not taken is at most one read, a head and what came with the request. */
 enum { SCRATCH_SIZE = 256 * 1024, OUT_MAX = 1024 * 1024, KEPT_MAX = 256 };
+/* Socket pairs that requests of one client go through, one behind the other (relay.c). */
+enum { RELAYS_MAX = 32 };
 
 struct kept;
 
@@ -74,6 +76,8 @@ struct exchange {
     struct buf head;            /* of the answer, as far as it came in pieces */
     unsigned informational;     /* answers 1xx so far */
     int64_t idle_ns;            /* since when */
+    unsigned relays;            /* of a relay: how many there are up to it; else 0 */
+    uint64_t door;              /* and the socket that leads from it to the door */
     bool reused;
     bool reusable; /* the server said that it would serve another request */
     bool dirty;    /* but sent more than its answer */
@@ -102,7 +106,14 @@ bool answer_take(struct exchange *exchange, const char *data, size_t size);
 /* The server sends no more. */
 bool answer_ended(struct exchange *exchange);
 
+/* relay.c */
+/* Serves what else was read from the client, whose socket is taken. */
+void relay_rest(struct exchange *exchange, int client);
+
 /* exchange.c */
+/* Takes both sockets; NULL: no memory, and they are closed. */
+struct exchange *exchange_make(struct proxy *proxy, struct http_server *http, int client,
+                               int server, struct proxy_events events);
 /* There is no answer, or no more of it. */
 bool exchange_fail(struct exchange *exchange, enum proxy_fault fault, const char *why);
 /* Ends at once. */

@@ -87,7 +87,8 @@ struct exchange *exchange_new(struct proxy *proxy, const struct exchange_start *
 void exchange_reconnect(struct exchange *exchange, int server);
 /* Of an exchange that is idle: */
 int exchange_client(const struct exchange *exchange);
-/* Whether the server's connection was used so recently that a server does not close it yet. */
+/* Whether the server's connection was used so recently that a server does not close it yet, and is
+ * open. */
 bool exchange_is_fresh(const struct exchange *exchange);
 /* Goes on with the next request, which was read from the client, and takes its head. */
 void exchange_again(struct exchange *exchange, struct proxy_request *request);

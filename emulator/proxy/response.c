@@ -3,33 +3,6 @@
 #include <string.h>
 #include <strings.h>
 
-/* The next word of a comma-separated list. */
-static bool next_word(struct span *list, struct span *word)
-{
-    while (list->size && strchr(" \t,", list->at[0])) {
-        list->at++;
-        list->size--;
-    }
-    *word = (struct span){list->at, 0};
-    while (word->size < list->size && list->at[word->size] != ',')
-        word->size++;
-    list->at += word->size;
-    list->size -= word->size;
-    while (word->size && strchr(" \t", word->at[word->size - 1]))
-        word->size--;
-    return word->size > 0;
-}
-
-bool list_has(struct span list, const char *word)
-{
-    struct span here;
-    while (list.at && next_word(&list, &here)) {
-        if (span_is(here, word))
-            return true;
-    }
-    return false;
-}
-
 /* "HTTP/1.1 200 OK"; some servers leave the reason out, and the space before it. */
 static const char *status_line(struct response *response, struct span line)
 {
@@ -57,15 +30,15 @@ static const char *once(struct span *to, struct span value, const char *why)
 static const char *connection_field(struct response *response, struct span value)
 {
     struct span list = value, word;
-    if (!response->connection.at)
-        response->connection = value;
-    while (next_word(&list, &word)) {
+    while (list_next(&list, &word)) {
         if (span_is(word, "close"))
             response->close = true;
         else if (span_is(word, "keep-alive"))
             response->close = response->close && response->minor > 0;
-        else if (!span_is(word, "upgrade"))
-            response->nominated = true;
+        else if (span_is(word, "upgrade"))
+            response->upgrades = true;
+        else
+            response->nominates = true;
     }
     return NULL;
 }
@@ -108,6 +81,8 @@ static const char *finish(struct response *response)
         return "it has both Content-Length and Transfer-Encoding";
     if (response->content_length.at && !span_number(response->content_length, &response->length))
         return "its Content-Length is not a number of bytes";
+    if (response->status < 200 && response->length > 0)
+        return "it has a Content-Length, but its status has no body";
     if (!response->transfer_encoding.at)
         return NULL;
     if (response->minor == 0 || !span_is(response->transfer_encoding, "chunked"))

@@ -9,13 +9,13 @@ enum { RESPONSE_HEAD_MAX = 64 * 1024, RESPONSE_FIELDS_MAX = 256 };
 
 struct response {
     int status, minor;
-    struct span reason;     /* with the status: "404 Not Found" */
-    struct span connection; /* the first */
+    struct span reason; /* with the status: "404 Not Found" */
     struct span upgrade, content_length, transfer_encoding;
     int64_t length; /* -1 when not said */
     bool chunked;
     bool close;      /* the server ends the connection after this answer */
-    bool nominated;  /* Connection names other fields */
+    bool upgrades;   /* Connection says so */
+    bool nominates;  /* Connection names other fields */
     unsigned fields; /* how many */
     size_t size;     /* of the head, with its empty line */
 };
@@ -27,8 +27,5 @@ enum head_state response_check(const char *data, size_t size, struct response *r
 /* The fields of a complete head, one after the other. `at` starts at NULL; false at the end. */
 bool response_field(const char *data, const struct response *response, const char **at,
                     struct span *name, struct span *value, struct span *line);
-
-/* Whether a list such as that of Connection has the word. */
-bool list_has(struct span list, const char *word);
 
 #endif

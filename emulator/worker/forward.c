@@ -10,10 +10,6 @@
 
 enum { CONTROL_PORT = 3000, LEAST_PORT = 1024 };
 
-/* A page from a sandbox must not become a page of this origin, which may call everything here. */
-static const char other_origin[] =
-    "Content-Security-Policy: sandbox allow-scripts allow-forms allow-popups allow-modals\r\n";
-
 /* The servers of /api/init. */
 static const struct {
     const char *path;
@@ -152,7 +148,7 @@ static void sandbox_route(struct worker *worker, struct http_request *request,
                           const struct route *route)
 {
     CLEANUP_TARGET struct target target = TARGET_INIT;
-    struct tunnel_spec spec = {.face = FACE_METHOD, .answer_fields = other_origin};
+    struct tunnel_spec spec = {.face = FACE_METHOD, .answer_fields = edit_other_origin};
     target.headers_only = route->word->in_path;
     if (route->word->upgrade && !wants_upgrade(request))
         return;
@@ -177,7 +173,7 @@ void forward_route(struct worker *worker, struct http_request *request)
                                .port = demo_port(http_path(request)),
                                .path = head->path,
                                .query = head->query,
-                               .answer_fields = other_origin};
+                               .answer_fields = edit_other_origin};
     if (!wants_upgrade(request) ||
         target_from_headers(&target, request, worker->config.objects) < 0)
         return;

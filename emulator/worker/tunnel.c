@@ -221,7 +221,7 @@ static void ask_connect(void *arg)
 static bool take_kept(struct tunnel *tunnel)
 {
     struct object *object = tunnel->object;
-    if (!tunnel->forward.repeatable || !object_is_healthy(object))
+    if (!tunnel->forward.repeatable || !object_is_healthy(object) || object_port_fault(object))
         return false;
     tunnel->server = kept_take(tunnel->worker->proxy, object, object_life(object), tunnel->port);
     if (tunnel->server < 0)

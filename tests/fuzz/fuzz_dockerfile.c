@@ -19,7 +19,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     if (size)
         memcpy(exact, data, size);
-    int result = dockerfile_read(exact, size, "Fuzzfile", NULL, &dockerfile, &err);
+    json_t *vars = json_pack("{s:s, s:s}", "A", "8080 9000-9001", "B", "x/y:1");
+    int result = dockerfile_read(exact, size, "Fuzzfile", vars, &dockerfile, &err);
+    json_decref(vars);
     if (result < 0 && (err.code == 0 || strncmp(err.text, "Fuzzfile:", 9) != 0))
         abort();
     if (result == 0 && (!dockerfile.image[0] || dockerfile.from_line < 1))

@@ -20,6 +20,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     json_t *value = jsonc_parse(exact, size, "fuzz.jsonc", &err);
     if (!value && (err.code == 0 || strncmp(err.text, "fuzz.jsonc:", 11) != 0))
         abort();
+    static const struct place_step path[] = {{.name = "a"}, {.index = 1}, {.name = "b"}};
+    for (size_t steps = 0; value && steps <= 3; steps++)
+        jsonc_locate(exact, size, path, steps);
     json_decref(value);
     free(exact);
     return 0;

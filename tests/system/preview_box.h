@@ -51,6 +51,12 @@ static inline const char *code_at(const char *host)
     return keep(text_at(r.json, "code"));
 }
 
+static inline bool ends_with(const char *text, const char *end)
+{
+    size_t size = strlen(text), tail = strlen(end);
+    return size >= tail && strcmp(text + size - tail, end) == 0;
+}
+
 static inline void post_to(const char *path)
 {
     CLEANUP_REPLY struct reply r = post(&emulator, path, "[]");

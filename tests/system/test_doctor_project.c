@@ -128,44 +128,85 @@ TEST a_bad_project_has_its_one_finding_and_a_good_one_has_none(void)
     PASS();
 }
 
-/* Copies the project, applies the diff as a user would, and asks again. */
+static int shell(const char *script)
+{
+    const char *const argv[] = {"/bin/sh", "-c", script, NULL};
+    CLEANUP_OUTPUT struct output output = run(argv);
+    return output.status;
+}
+
+/* As a user would: with patch, and git takes it too where it is there. */
+static bool apply(const char *dir, const char *fix)
+{
+    char path[64], script[512];
+    snprintf(path, sizeof path, "%s/fix.diff", dir);
+    FILE *file = fopen(path, "we");
+    if (!file)
+        return false;
+    fputs(fix, file);
+    fclose(file);
+    snprintf(script, sizeof script,
+             "cd '%s' && { ! command -v git >/dev/null || git apply --check fix.diff; } && "
+             "patch -s -p1 < fix.diff && rm fix.diff",
+             dir);
+    return shell(script) == 0;
+}
+
+/* The first finding with a fix, or "". */
+static const char *next_fix(const json_t *findings, const char **reason)
+{
+    for (size_t i = 0; i < json_array_size(findings); i++) {
+        const json_t *finding = json_array_get(findings, i);
+        *reason = text_at(finding, "reason");
+        if (*text_at(finding, "fix"))
+            return text_at(finding, "fix");
+    }
+    return "";
+}
+
+static bool has_reason(const json_t *findings, const char *reason)
+{
+    bool found = false;
+    for (size_t i = 0; i < json_array_size(findings); i++)
+        found |= strcmp(text_at(json_array_get(findings, i), "reason"), reason) == 0;
+    return found;
+}
+
+/* Applies one diff after the other to a copy; each makes its finding go away. */
 static const char *repair(const char *dir, const char *id, const char *kind)
 {
     int status;
     char copy[] = "/tmp/sandpit-fix-XXXXXX", script[1024];
-    json_t *findings = findings_of(dir, &status);
-    const char *fix = text_at(findings, "0.fix");
-    const char *problem = NULL;
-    if (*fix && mkdtemp(copy)) {
-        char path[64];
-        snprintf(path, sizeof path, "%s/fix.diff", copy);
-        FILE *file = fopen(path, "we");
-        if (file) {
-            fputs(fix, file);
-            fclose(file);
-        }
-        snprintf(script, sizeof script, "cp -r '%s/.' '%s' && cd '%s' && patch -s -p1 < fix.diff",
-                 dir, copy, copy);
-        const char *const argv[] = {"/bin/sh", "-c", script, NULL};
-        CLEANUP_OUTPUT struct output patched = run(argv);
-        json_t *after = findings_of(copy, &status);
-        if (patched.status != 0 || json_array_size(after) != 0)
-            problem = keep(dir);
-        json_decref(after);
-        const char *const clean[] = {"/bin/rm", "-rf", copy, NULL};
-        CLEANUP_OUTPUT struct output cleaned = run(clean);
+    const char *problem = NULL, *reason;
+    if (!mkdtemp(copy))
+        return keep("mkdtemp");
+    snprintf(script, sizeof script, "cp -r '%s/.' '%s'", dir, copy);
+    problem = shell(script) == 0 ? NULL : keep(dir);
+    json_t *findings = findings_of(copy, &status);
+    bool fixed = false;
+    for (const char *fix; !problem && *(fix = next_fix(findings, &reason));) {
+        fixed = true;
+        json_t *after = apply(copy, fix) ? findings_of(copy, &status) : NULL;
+        if (!after || has_reason(after, reason))
+            problem = keep(reason);
+        json_decref(findings);
+        findings = after;
     }
+    if (!problem && id && fixed && json_array_size(findings) != 0)
+        problem = keep(dir);
     json_decref(findings);
+    snprintf(script, sizeof script, "rm -rf '%s'", copy);
+    shell(script);
     return problem;
 }
 
 TEST every_fix_applies_as_a_patch_and_repairs_the_project(void)
 {
-    const char *const argv[] = {"/bin/sh", "-c", "command -v patch", NULL};
-    CLEANUP_OUTPUT struct output has = run(argv);
-    if (has.status != 0)
+    if (shell("command -v patch") != 0)
         SKIPm("patch is not installed");
     const char *problem = each_below(PROJECTS "/doctor", NULL, repair);
+    if (!problem)
+        problem = each_below(PROJECTS "/forms", NULL, repair);
     ASSERTm(problem, !problem);
     PASS();
 }
@@ -224,6 +265,74 @@ TEST init_makes_a_project_that_doctor_finds_clean_and_overwrites_nothing(void)
     PASS();
 }
 
+/* The scratch directory as a script leaves it, and what init says of it. */
+TEST init_writes_everything_or_nothing(void)
+{
+    static const struct {
+        const char *before; /* in the directory */
+        const char *dir;
+        int status;
+        const char *error;
+        const char *after; /* must hold afterwards */
+    } rows[] = {
+        {"true", "new/in/depth", 0, "", "test -f new/in/depth/src/index.ts"},
+        {"echo mine > README.md; mkdir src; echo mine > src/own.ts", ".", 0, "",
+         "test -f Dockerfile && grep -q mine README.md && grep -q mine src/own.ts"},
+        {"echo '{}' > package.json", ".", 1, "package.json' is there already; nothing was written",
+         "test $(ls -A | wc -l) = 1 && grep -q '{}' package.json"},
+        {"echo x > wrangler.toml", ".", 1, "wrangler.toml' is there already",
+         "test ! -e Dockerfile"},
+        {"ln -s nowhere Dockerfile", ".", 1, "Dockerfile' is there already",
+         "test ! -e wrangler.jsonc && test ! -e nowhere"},
+        {"echo x > src", ".", 1, "src' is not a directory; nothing was written",
+         "test ! -e wrangler.jsonc"},
+        {"echo x > file", "file", 1, "file' is not a directory", "grep -q x file"},
+        {"mkdir inner; echo '{}' > wrangler.json", "inner", 0, "comes before this wrangler.jsonc",
+         "test -f inner/wrangler.jsonc"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char dir[] = "/tmp/sandpit-init-XXXXXX", script[512];
+        ASSERT(mkdtemp(dir));
+        snprintf(script, sizeof script, "cd '%s' && { %s; }", dir, rows[i].before);
+        ASSERT_EQm(rows[i].before, 0, shell(script));
+        snprintf(script, sizeof script, "cd '%s' && exec '%s' init %s", dir, SANDPIT_BINARY,
+                 rows[i].dir);
+        const char *const argv[] = {"/bin/sh", "-c", script, NULL};
+        CLEANUP_OUTPUT struct output made = run(argv);
+        ASSERT_EQm(keep(made.errors), rows[i].status, made.status);
+        ASSERTm(keep(made.errors), strstr(made.errors, rows[i].error));
+        snprintf(script, sizeof script, "cd '%s' && %s", dir, rows[i].after);
+        ASSERT_EQm(rows[i].after, 0, shell(script));
+        snprintf(script, sizeof script, "rm -rf '%s'", dir);
+        shell(script);
+    }
+    PASS();
+}
+
+TEST a_project_above_is_named_and_none_at_all_is_said(void)
+{
+    char dir[] = "/tmp/sandpit-doctor-XXXXXX", script[512], below[64], file[64];
+    ASSERT(mkdtemp(dir));
+    snprintf(below, sizeof below, "%s/a/b", dir);
+    snprintf(file, sizeof file, "%s/wrangler.jsonc", dir);
+    snprintf(script, sizeof script, "mkdir -p '%s'", below);
+    ASSERT_EQ(0, shell(script));
+    CLEANUP_OUTPUT struct output none = doctor(below, false);
+    ASSERT_EQ(2, none.status);
+    ASSERTm(keep(none.errors), strstr(none.errors, "there is no wrangler.json"));
+    const char *const init[] = {SANDPIT_BINARY, "init", dir, NULL};
+    CLEANUP_OUTPUT struct output made = run(init);
+    CLEANUP_OUTPUT struct output text = doctor(below, false), json = doctor(below, true);
+    ASSERT_EQ(0, text.status);
+    ASSERTm(keep(text.out), strstr(text.out, file));
+    json_t *report = json_loads(json.out, 0, NULL);
+    ASSERT_STR_EQ(file, text_at(report, "config"));
+    json_decref(report);
+    snprintf(script, sizeof script, "rm -rf '%s'", dir);
+    shell(script);
+    PASS();
+}
+
 TEST what_cannot_be_read_is_a_finding_with_its_place(void)
 {
     char dir[] = "/tmp/sandpit-doctor-XXXXXX", path[64];
@@ -253,6 +362,8 @@ SUITE(doctor_project)
     RUN_TEST(every_finding_has_its_part_of_the_document);
     RUN_TEST(every_check_has_a_bad_and_a_good_project);
     RUN_TEST(init_makes_a_project_that_doctor_finds_clean_and_overwrites_nothing);
+    RUN_TEST(init_writes_everything_or_nothing);
+    RUN_TEST(a_project_above_is_named_and_none_at_all_is_said);
     RUN_TEST(what_cannot_be_read_is_a_finding_with_its_place);
 }
 

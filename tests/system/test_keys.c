@@ -241,6 +241,27 @@ TEST r_reads_the_project_again_and_running_sandboxes_keep_what_they_started_with
     PASS();
 }
 
+TEST r_reads_the_same_file_and_changes_nothing_when_it_is_gone(void)
+{
+    char dir[] = "/tmp/sandpit-keys-XXXXXX", path[64];
+    ASSERT(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/wrangler.toml", dir);
+    FILE *file = fopen(path, "we");
+    ASSERT(file);
+    fputs("[[containers]]\nclass_name = 'Sandbox'\nimage = 'cloudflare/sandbox:0.7.4'\n", file);
+    fclose(file);
+    CLEANUP_SESSION struct session session;
+    ASSERT(open_session(&session, 100, dir));
+    ASSERT(eventually(is_raw, &session, 5000));
+    unlink(path);
+    rmdir(dir);
+    size_t from = press(&session, "r");
+    ASSERT(see(&session, from, "No such file"));
+    ASSERT(see(&session, from, "nothing was changed"));
+    ASSERT_STR_EQ("0.7.4", output_of(&session, "/sandbox/a/exec", "echo $SANDBOX_VERSION"));
+    PASS();
+}
+
 TEST the_terminal_is_restored_however_it_ends(void)
 {
     static const struct {
@@ -312,6 +333,7 @@ SUITE(keys_suite)
     RUN_TEST(f_goes_to_the_next_timer);
     RUN_TEST(r_b_and_c_work_and_other_keys_do_nothing);
     RUN_TEST(r_reads_the_project_again_and_running_sandboxes_keep_what_they_started_with);
+    RUN_TEST(r_reads_the_same_file_and_changes_nothing_when_it_is_gone);
     RUN_TEST(the_terminal_is_restored_however_it_ends);
     RUN_TEST(it_is_restored_while_suspended_and_taken_again_afterwards);
     RUN_TEST(without_a_terminal_or_when_not_wanted_there_are_no_keys);

@@ -324,6 +324,22 @@ TEST the_line_of_0_7_keeps_a_registry_in_the_container(void)
     PASS();
 }
 
+TEST of_two_that_expose_a_port_at_once_0_7_tells_one(void)
+{
+    static const char text[] = "POST /sandbox/both/exposePort HTTP/1.1\r\nHost: localhost\r\n"
+                               "Content-Length: 6\r\n\r\n[8080]";
+    ASSERT_EQ(0, start_with((const char *const[]){"--sdk-version", "0.7", NULL}));
+    CLEANUP_FD int one = dial(&emulator);
+    CLEANUP_FD int two = dial(&emulator);
+    ASSERT_EQ(0, send_all(one, text, sizeof text - 1)); /* both wait for the container */
+    ASSERT_EQ(0, send_all(two, text, sizeof text - 1));
+    CLEANUP_REPLY struct reply first = read_reply(one);
+    CLEANUP_REPLY struct reply second = read_reply(two);
+    ASSERT_EQ(200 + 409, first.status + second.status);
+    ASSERT(stop_clean());
+    PASS();
+}
+
 TEST previews_of_0_10_start_the_container(void)
 {
     ASSERT_EQ(0, start_with((const char *const[]){"--sdk-version", "0.10", NULL}));
@@ -375,6 +391,9 @@ TEST tokens_are_not_logged_at_info(void)
     ASSERT_EQ(0, send_all(fd, second, (size_t)size));
     CLEANUP_REPLY struct reply other = read_reply(fd);
     ASSERT_EQ(500, other.status);
+    CLEANUP_REPLY struct reply foreign =
+        request(&emulator, "GET", path, "Host: box.example\r\n", NULL);
+    ASSERT_EQ(403, foreign.status);
     CLEANUP_REPLY struct reply stop = call("log", "stop", "[]");
     CLEANUP_REPLY struct reply stale = get(&emulator, path);
     ASSERT_EQ(410, stale.status);
@@ -389,6 +408,7 @@ TEST tokens_are_not_logged_at_info(void)
 SUITE(port_lines)
 {
     RUN_TEST(the_line_of_0_7_keeps_a_registry_in_the_container);
+    RUN_TEST(of_two_that_expose_a_port_at_once_0_7_tells_one);
     RUN_TEST(previews_of_0_10_start_the_container);
     RUN_TEST(production_wants_a_domain_and_warns_of_its_certificate);
     RUN_TEST(tokens_are_not_logged_at_info);

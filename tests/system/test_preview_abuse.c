@@ -105,6 +105,43 @@ TEST a_kept_connection_is_checked_again_for_each_request(void)
     PASS();
 }
 
+static bool orders_refusal(const char *id)
+{
+    char text[128];
+    snprintf(text, sizeof text,
+             "{\"on\": \"port\", \"do\": \"refuse\", \"times\": 1, \"sandbox\": \"%s\"}", id);
+    CLEANUP_REPLY struct reply r = post(&emulator, "/cdn-cgi/local/faults", text);
+    return r.status == 200;
+}
+
+TEST a_fault_of_a_port_strikes_kept_connections_too(void)
+{
+    const char *failed = open_box("struck");
+    ASSERT_EQm(failed, NULL, failed);
+    char text[256];
+    CLEANUP_FD int fd = dial(&emulator);
+    int size = snprintf(text, sizeof text, "GET / HTTP/1.1\r\n%s\r\n", host_of("struck"));
+    ASSERT_EQ(0, send_all(fd, text, (size_t)size));
+    CLEANUP_REPLY struct reply r = read_reply(fd);
+    ASSERT_EQ(200, r.status);
+    ASSERT(orders_refusal("struck"));
+    ASSERT_EQ(0, send_all(fd, text, (size_t)size)); /* client and server have one each */
+    CLEANUP_REPLY struct reply refused = read_reply(fd);
+    ASSERT_EQ(500, refused.status);
+    ASSERT_STR_EQ("SERVICE_NOT_RESPONDING", text_at(refused.json, "code"));
+    CLEANUP_REPLY struct reply fine = visit("struck", "/");
+    ASSERT_EQ(200, fine.status);
+    ASSERT(orders_refusal("struck"));
+    CLEANUP_REPLY struct reply pooled = visit("struck", "/"); /* another client's */
+    ASSERT_EQ(500, pooled.status);
+    CLEANUP_REPLY struct reply proxied = ask("GET", "struck", "8080/", NULL);
+    ASSERT_EQ(200, proxied.status);
+    ASSERT(orders_refusal("struck"));
+    CLEANUP_REPLY struct reply again = ask("GET", "struck", "8080/", NULL);
+    ASSERT_EQ(502, again.status);
+    PASS();
+}
+
 /* F2. */
 TEST guesses_neither_wake_a_sandbox_nor_renew_its_time(void)
 {
@@ -281,6 +318,7 @@ SUITE(preview_abuse)
     RUN_TEST(a_label_longer_than_dns_allows_works_by_host_header);
     RUN_TEST(bad_servers_are_a_502_and_a_silent_port_a_500);
     RUN_TEST(a_kept_connection_is_checked_again_for_each_request);
+    RUN_TEST(a_fault_of_a_port_strikes_kept_connections_too);
     RUN_TEST(two_sandboxes_have_one_port_each);
     RUN_TEST(a_container_that_ends_under_a_request_is_told);
     RUN_TEST(clients_that_leave_in_the_middle_leave_nothing);

@@ -220,6 +220,11 @@ static const struct {
      "\"devDependencies\": {\"wrangler\": \"^4.20.0\"}}",
      "FROM cloudflare/sandbox:0.7.4", "strict"},
     {"{}", "FROM cloudflare/sandbox:0.7.4", "warn"},
+    {"{\"devDependencies\": {\"wrangler\": \"^3.90.0\"}}", "FROM cloudflare/sandbox:0.12.7",
+     "strict"},
+    {"{\"dependencies\": {\"@cloudflare/sandbox\": \"0.7.4\"}, "
+     "\"devDependencies\": {\"wrangler\": \"^4.136.0\"}}",
+     "FROM cloudflare/sandbox:0.7.4", "warn"},
     {"{\"devDependencies\": {\"wrangler\": \"4.20.0\"}}", "FROM node:20", "warn"},
 };
 
@@ -262,8 +267,57 @@ TEST without_a_project_or_in_production_nobody_asks(void)
     PASS();
 }
 
+TEST a_configuration_above_is_taken_and_said(void)
+{
+    static const char *const below[] = {"packages/app", NULL};
+    char dir[256], said[320], state[320];
+    CLEANUP_EMULATOR struct emulator project;
+    make(&project);
+    snprintf(dir, sizeof dir, "%s/packages", project.dir);
+    ASSERT_EQ(0, mkdir(dir, 0700));
+    snprintf(dir, sizeof dir, "%s/packages/app", project.dir);
+    ASSERT_EQ(0, mkdir(dir, 0700));
+    put(&project, "wrangler.jsonc", one_class);
+    put(&project, "Dockerfile", "FROM cloudflare/sandbox:0.7.4\n");
+    ASSERT_EQ(0, emulator_start(&project, below));
+    snprintf(said, sizeof said, "configuration: %s/wrangler.jsonc (found above", project.dir);
+    ASSERTm(keep(log_of(&project)), strstr(log_of(&project), said));
+    ASSERT_STR_EQ("0.7.4", output_of(&project, "/sandbox/a/exec", "[\"echo $SANDBOX_VERSION\"]"));
+    const char *const ps[] = {SANDPIT_BINARY, "ps", "--project", dir, NULL};
+    char *out = NULL, *errors = NULL;
+    int status = run_command(&project, ps, &out, &errors);
+    snprintf(state, sizeof state, "%s", out ? out : "");
+    free(out);
+    free(errors);
+    ASSERT_EQ(0, status);
+    ASSERTm(keep(state), strstr(state, "a"));
+    PASS();
+}
+
+TEST what_init_writes_is_served_without_a_warning(void)
+{
+    CLEANUP_EMULATOR struct emulator project;
+    make(&project);
+    const char *const init[] = {SANDPIT_BINARY, "init", project.dir, NULL};
+    char *out = NULL, *errors = NULL;
+    int status = run_command(&project, init, &out, &errors);
+    free(out);
+    free(errors);
+    ASSERT_EQ(0, status);
+    ASSERT_EQ(0, emulator_start(&project, NULL));
+    ASSERT_STR_EQ("hello", output_of(&project, "/sandbox/my-box/exec", "[\"echo hello\"]"));
+    CLEANUP_REPLY struct reply exposed = post(&project, "/sandbox/my-box/exposePort", expose);
+    ASSERT_EQ(200, exposed.status);
+    const char *log = log_of(&project);
+    ASSERTm(keep(log), !strstr(log, "doctor") && !strstr(log, "is not exposed") &&
+                           !strstr(log, "exposes no port"));
+    PASS();
+}
+
 SUITE(project_suite)
 {
+    RUN_TEST(a_configuration_above_is_taken_and_said);
+    RUN_TEST(what_init_writes_is_served_without_a_warning);
     RUN_TEST(a_toml_project_with_environments_and_classes_is_served);
     RUN_TEST(env_of_the_dockerfile_is_in_containers_below_what_callers_set);
     RUN_TEST(a_port_without_expose_is_refused_where_wrangler_refused_it);

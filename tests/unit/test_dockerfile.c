@@ -1,5 +1,6 @@
 #include "greatest.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -13,7 +14,7 @@ static const struct {
     {"FROM a:1", "a:1", NULL},
     {"from a:1 as x\n", "a:1", NULL},
     {"# FROM no\n\n  FROM a:1 # not a comment here\n", NULL,
-     "D:3: FROM takes an image and perhaps AS and a name"},
+     "D:3:3: FROM takes an image and perhaps AS and a name"},
     {"FROM --platform=linux/amd64 a:1 AS x\r\nRUN true\r\n", "a:1", NULL},
     {"FROM \\\n  # why\n\n  --platform=$BUILDPLATFORM \\\n a:1\n", "a:1", NULL},
     {"ARG V=0.7.4\nFROM r/s:${V}\n", "r/s:0.7.4", NULL},
@@ -32,12 +33,25 @@ static const struct {
     {"\xEF\xBB\xBF"
      "FROM a:1",
      "a:1", NULL},
-    {"RUN true\n", NULL, "D: there is no FROM"},
-    {"\n\nFROM\n", NULL, "D:3: FROM needs an image"},
-    {"ARG V\nFROM $V\n", NULL, "D:2: FROM has an empty image: an ARG it uses has no default"},
-    {"FROM ${V\n", NULL, "D:1: cannot read '${V'"},
-    {"FROM a:${V?x}\n", NULL, "D:1: cannot read 'a:${V?x}'"},
-    {"", NULL, "D: there is no FROM"},
+    {"RUN true\n", NULL, "D:1:1: there is no FROM"},
+    {"\n\nFROM\n", NULL, "D:3:1: FROM needs an image"},
+    {"ARG V\nFROM $V\n", NULL, "D:2:1: FROM has an empty image: an ARG it uses has no default"},
+    {"FROM ${V\n", NULL, "D:1:1: cannot read '${V'"},
+    {"FROM a:${V?x}\n", NULL, "D:1:1: cannot read 'a:${V?x}'"},
+    {"ARG V=2\nFROM a:${V?x}${V:?y}\n", "a:22", NULL},
+    {"ARG V=v0.7.4-python\nFROM a:${V#v}\n", "a:0.7.4-python", NULL},
+    {"ARG V=0.7.4-a-b\nFROM a:${V%-*}.${V%%-*}.${V#*.}.${V##*.}\n", "a:0.7.4-a.0.7.4.7.4-a-b.4-a-b",
+     NULL},
+    {"ARG V=a_b_c\nFROM ${V/_/-}:${V//_/.}\n", "a-b_c:a.b.c", NULL},
+    {"FROM a:${V/x}\n", NULL, "D:1:1: cannot read 'a:${V/x}'"},
+    {"FROM a AS on-amd64\nFROM b AS on-arm64\nFROM on-${TARGETARCH}\n", "a", NULL},
+    {"FROM a:1\nRUN <<EOF\n  EOF\nFROM z:9\nEOF\n", "a:1", NULL},
+    {"FROM a:1\nRUN echo $((1<<SHIFT)) 'x <<EOF'\nFROM b:2\n", "b:2", NULL},
+    {"FROM a:1\nONBUILD RUN <<EOF\nFROM z:9\nEOF\n", "a:1", NULL},
+    {"FROM a:1\n  RUN <<EOF\nx\n", NULL, "D:2:3: the here-document EOF does not end"},
+    {"FROM a:1\nRUN echo \\\\\nFROM b:2\n", "b:2", NULL},
+    {"FROM a:\\\n1\n", "a:1", NULL},
+    {"", NULL, "D:1:1: there is no FROM"},
 };
 
 TEST dockerfile_gives_the_image_of_its_final_stage(void)
@@ -77,7 +91,11 @@ static const struct {
     {"FROM a AS x\nEXPOSE 1\nFROM b\nEXPOSE 2", "2"},
     {"FROM a AS x\nEXPOSE 1\nFROM x AS y\nEXPOSE 2\nFROM y", "1 2"},
     {"FROM a AS x\nENV P=7\nFROM x\nEXPOSE $P", "7"},
-    {"FROM a AS x\nARG P=7\nFROM x\nEXPOSE ${P:-8}", "8"},
+    {"FROM a AS x\nARG P=7\nFROM x\nEXPOSE ${P:-8}", "7"},
+    {"FROM a AS x\nARG P=7\nFROM b\nEXPOSE ${P:-8}", "8"},
+    {"FROM a\nEXPOSE 80\\\n81", "8081"},
+    {"FROM a\nONBUILD EXPOSE 1\nEXPOSE 2", "2"},
+    {"# escape=`\nFROM a\nENV P=C:\\ Q=80\nEXPOSE `\n $Q", "80"},
     {"FROM a\nEXPOSE 8080  # local only", "8080; comment 2"},
     {"FROM a\nEXPOSE 8080 #x\nEXPOSE 1", "8080 1; comment 2"},
     {"FROM a\nEXPOSE # 8080", "; comment 2"},
@@ -156,10 +174,12 @@ static const struct {
     {"FROM a\nENV PATH=/opt/bin:$PATH", "{\"PATH\":\"/opt/bin:${PATH}\"}", NULL},
     {"FROM a\nENV PATH=/a:$PATH\nENV PATH=/b:${PATH}", "{\"PATH\":\"/b:/a:${PATH}\"}", NULL},
     {"FROM a\nENV A=", "{\"A\":\"\"}", NULL},
-    {"FROM a\nENV A", NULL, "D:2: ENV takes NAME=value"},
-    {"FROM a\nENV A=1 B", NULL, "D:2: ENV takes NAME=value"},
-    {"FROM a\nENV =1", NULL, "D:2: ENV takes NAME=value"},
-    {"FROM a\nENV A=\xFF", NULL, "D:2: a variable is not UTF-8"},
+    {"FROM a\nENV A={ B=1", "{\"A\":\"{\",\"B\":\"1\"}", NULL},
+    {"# escape=`\nFROM a\nENV A=C:\\ B=x` y", "{\"A\":\"C:\\\\\",\"B\":\"x y\"}", NULL},
+    {"FROM a\nENV A", NULL, "D:2:1: ENV takes NAME=value"},
+    {"FROM a\nENV A=1 B", NULL, "D:2:1: ENV takes NAME=value"},
+    {"FROM a\nENV =1", NULL, "D:2:1: ENV takes NAME=value"},
+    {"FROM a\nENV A=\xFF", NULL, "D:2:1: a variable is not UTF-8"},
 };
 
 TEST the_variables_are_those_of_env_with_others_put_in(void)
@@ -181,15 +201,43 @@ TEST the_variables_are_those_of_env_with_others_put_in(void)
     PASS();
 }
 
+static const struct {
+    const char *text;
+    bool python;
+} python_rows[] = {
+    {"FROM a\nRUN apt-get install -y python3-pip\n", true},
+    {"FROM a\nRUN <<EOF\napt-get install -y python3\nEOF\n", true},
+    {"FROM a\nCOPY --from=python:3.12 /usr/local /usr/local\n", true},
+    {"FROM a AS x\nRUN install python\nFROM x\n", true},
+    {"FROM a AS x\nRUN install python\nFROM b\n", false},
+    {"FROM a\nCOPY --from=b python /x\n", false},
+    {"FROM a\nRUN x\n", false},
+};
+
 TEST a_run_that_speaks_of_python_brings_it(void)
 {
-    const char *with = "FROM a\nRUN apt-get install -y python3-pip\n", *without = "FROM a\nRUN x\n";
-    CLEANUP_DOCKERFILE struct dockerfile one, other;
+    for (size_t i = 0; i < sizeof python_rows / sizeof *python_rows; i++) {
+        const char *text = python_rows[i].text;
+        CLEANUP_DOCKERFILE struct dockerfile dockerfile;
+        struct error err = {0};
+        ASSERT_EQm(text, 0, dockerfile_read(text, strlen(text), "D", NULL, &dockerfile, &err));
+        ASSERT_EQm(text, python_rows[i].python, dockerfile.python);
+    }
+    PASS();
+}
+
+TEST more_ports_than_there_is_room_for_are_refused_not_forgotten(void)
+{
+    static char text[4096] = "FROM a\nEXPOSE";
+    CLEANUP_DOCKERFILE struct dockerfile dockerfile, other;
     struct error err = {0};
-    ASSERT_EQ(0, dockerfile_read(with, strlen(with), "D", NULL, &one, &err));
-    ASSERT_EQ(0, dockerfile_read(without, strlen(without), "D", NULL, &other, &err));
-    ASSERT(one.python);
-    ASSERT_FALSE(other.python);
+    for (int i = 0; i < DOCKERFILE_PORTS_MAX; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), " %d", 2000 + i);
+    ASSERT_EQm(err.text, 0, dockerfile_read(text, strlen(text), "D", NULL, &dockerfile, &err));
+    ASSERT(dockerfile_exposes(&dockerfile, 2000 + DOCKERFILE_PORTS_MAX - 1));
+    snprintf(text + strlen(text), sizeof text - strlen(text), " 9000");
+    ASSERT(dockerfile_read(text, strlen(text), "D", NULL, &other, &err) < 0);
+    ASSERTm(err.text, strstr(err.text, "D:2:1: there are more than 256 ports"));
     PASS();
 }
 
@@ -200,6 +248,7 @@ SUITE(dockerfile)
     RUN_TEST(a_port_is_exposed_when_a_tcp_range_holds_it);
     RUN_TEST(the_variables_are_those_of_env_with_others_put_in);
     RUN_TEST(a_run_that_speaks_of_python_brings_it);
+    RUN_TEST(more_ports_than_there_is_room_for_are_refused_not_forgotten);
 }
 
 GREATEST_MAIN_DEFS();

@@ -95,6 +95,27 @@ TEST other_packages_are_found_too_and_versions_have_an_order(void)
     PASS();
 }
 
+TEST a_range_is_before_a_version_when_all_it_takes_are(void)
+{
+    static const struct {
+        const char *version;
+        bool exact;
+        const char *other;
+        enum npm_order order;
+    } rows[] = {
+        {"4.20.0", true, "4.136", NPM_BEFORE},  {"4.136.0", true, "4.136", NPM_NOT_BEFORE},
+        {"4.20.0", false, "4.136", NPM_OPEN},   {"4.140.0", false, "4.136", NPM_NOT_BEFORE},
+        {"3.90.0", false, "4.136", NPM_BEFORE}, {"0.7.4", false, "0.12", NPM_BEFORE},
+        {"0.12.1", false, "0.12.7", NPM_OPEN},  {"5.0.0", false, "4.136", NPM_NOT_BEFORE},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct npm_sdk found = {.exact = rows[i].exact};
+        snprintf(found.version, sizeof found.version, "%s", rows[i].version);
+        ASSERT_EQm(rows[i].version, rows[i].order, npm_order(&found, rows[i].other));
+    }
+    PASS();
+}
+
 TEST files_that_say_nothing_useful_are_passed_over(void)
 {
     static const char *const texts[] = {
@@ -156,6 +177,7 @@ SUITE(npm)
     SET_TEARDOWN(clean, NULL);
     RUN_TEST(what_is_installed_comes_before_what_is_locked_and_wanted);
     RUN_TEST(other_packages_are_found_too_and_versions_have_an_order);
+    RUN_TEST(a_range_is_before_a_version_when_all_it_takes_are);
     RUN_TEST(files_that_say_nothing_useful_are_passed_over);
     RUN_TEST(an_image_fits_its_own_version_and_a_range_its_line);
     RUN_TEST(versions_are_two_or_three_numbers);

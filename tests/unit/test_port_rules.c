@@ -1,6 +1,10 @@
 /* What the SDK says about ports, tokens and preview URLs. */
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/random.h"
@@ -120,6 +124,75 @@ TEST tokens_are_the_same_only_when_all_of_them_is(void)
     PASS();
 }
 
+/* Stops, compares, and stops again. The first comparison is for what is set up only once. */
+static void compare_between_stops(const char *stored, const char *given, size_t size)
+{
+    volatile bool same;
+    if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
+        _exit(1);
+    for (int i = 0; i < 2; i++) {
+        raise(SIGSTOP);
+        same = token_same(stored, given, size);
+        (void)same;
+    }
+    raise(SIGSTOP);
+    _exit(0);
+}
+
+/* Steps the child until it stops by itself; how many instructions that took, or -1. */
+static int step_to_stop(pid_t child)
+{
+    for (int steps = 1; steps < 1000000; steps++) {
+        int status;
+        if (ptrace(PTRACE_SINGLESTEP, child, NULL, NULL) < 0 || waitpid(child, &status, 0) < 0 ||
+            !WIFSTOPPED(status))
+            return -1;
+        if (WSTOPSIG(status) == SIGSTOP)
+            return steps;
+    }
+    return -1;
+}
+
+/* How many instructions a comparison takes, which no load of the machine changes; -1 = it cannot be
+ * told. */
+static int steps_to_compare(const char *stored, const char *text, size_t size)
+{
+    char given[64] = ""; /* at the same place for all, as the C library's copies look at that */
+    int status, steps = -1;
+    memcpy(given, text, size);
+    pid_t child = fork();
+    if (child == 0)
+        compare_between_stops(stored, given, size);
+    if (child < 0)
+        return -1;
+    if (waitpid(child, &status, 0) == child && WIFSTOPPED(status)) {
+        if (step_to_stop(child) > 0)
+            steps = step_to_stop(child);
+        kill(child, SIGKILL);
+        waitpid(child, &status, 0);
+    }
+    return steps;
+}
+
+/* ABUSE.md F1: time does not tell how much of a guess was right. */
+TEST comparing_tokens_takes_as_long_wherever_they_differ(void)
+{
+    static const char stored[] = "abcdefghijklmnop";
+    static const char *const guesses[] = {"Xbcdefghijklmnop", "abcdefgXijklmnop",
+                                          "abcdefghijklmnoX", "XXXXXXXXXXXXXXXX"};
+    int right = steps_to_compare(stored, stored, TOKEN_LENGTH);
+    if (right < 0)
+        SKIPm("no process can be traced here");
+    for (size_t i = 0; i < sizeof guesses / sizeof *guesses; i++) {
+        ASSERT_FALSE(token_same(stored, guesses[i], TOKEN_LENGTH));
+        ASSERT_EQm(guesses[i], right, steps_to_compare(stored, guesses[i], TOKEN_LENGTH));
+    }
+    int none = steps_to_compare(stored, "XXXX", 4);
+    ASSERT_EQ(none, steps_to_compare(stored, "abcd", 4));
+    ASSERT_EQ(steps_to_compare("", "XXXX", 4), steps_to_compare("", "abcd", 4)); /* none stored */
+    PASS();
+}
+
 /* The URL for a hostname, or the error. */
 static const char *url_for(const char *hostname, struct buf *to)
 {
@@ -156,6 +229,7 @@ TEST urls_are_those_of_the_hostname(void)
         {"example.com:80:80", "error"},
         {"example.com:", "error"},
         {"example.com:x", "error"},
+        {"example.com:65536", "error"},
         {"[::1", "error"},
         {"a\r\nb.com", "error"},
     };
@@ -175,7 +249,8 @@ TEST domains_that_will_not_do_are_told_apart(void)
         {"a.workers.dev", true, true},    {"a.b.workers.dev:443", true, true},
         {"workers.dev", false, false},    {"example.com", false, false},
         {"dev.example.com", false, true}, {"notworkers.dev", false, false},
-        {"localhost:8787", false, false},
+        {"localhost:8787", false, false}, {"example.co.uk", false, false},
+        {"a.example.co.uk", false, true}, {"dev.example.io", false, true},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct preview_host host;
@@ -238,6 +313,7 @@ SUITE(port_rules)
     RUN_TEST(custom_tokens_have_1_to_16_characters_of_the_alphabet);
     RUN_TEST(made_tokens_have_16_characters_of_the_alphabet);
     RUN_TEST(tokens_are_the_same_only_when_all_of_them_is);
+    RUN_TEST(comparing_tokens_takes_as_long_wherever_they_differ);
     RUN_TEST(urls_are_those_of_the_hostname);
     RUN_TEST(domains_that_will_not_do_are_told_apart);
     RUN_TEST(labels_are_split_at_their_hyphens);

@@ -1,177 +1,6 @@
-/* Exchanges between a real front door and servers that say whatever a test wants. */
-#include "http_client.h"
-#include "base/cleanup.h"
-#include "proxy/edit.h"
+/* What passes through an exchange, what is refused, and when it ends. */
 #include "proxy/fetch.h"
-#include "proxy/internal.h"
-
-/* The server's side of each exchange, in the order they were made. */
-enum { SERVERS = 64 };
-static struct {
-    struct proxy *proxy;
-    struct client *servers[SERVERS];
-    int count;
-    struct proxy_request forward;
-    int socket; /* for the exchange that is being taken */
-    struct exchange *exchange;
-    int upgraded, active, failed, stale, done, reusable;
-    bool retry;  /* what stale() says */
-    bool reused; /* what the exchange is told */
-    const char *token;
-    char why[128];
-} hub;
-
-static void on_upgraded(void *arg)
-{
-    hub.upgraded++;
-}
-
-static void on_active(void *arg)
-{
-    hub.active++;
-}
-
-static void on_failed(void *arg, enum proxy_fault fault, const char *why,
-                      struct proxy_answer *answer)
-{
-    static const int statuses[] = {[PROXY_LOST] = 500, [PROXY_BAD] = 502, [PROXY_TIMEOUT] = 504};
-    hub.failed++;
-    snprintf(hub.why, sizeof hub.why, "%s", why);
-    answer->status = statuses[fault];
-    buf_adds(&answer->body, "no answer");
-}
-
-static bool on_stale(void *arg)
-{
-    hub.stale++;
-    return hub.retry;
-}
-
-static void on_done(void *arg, int reusable)
-{
-    hub.done++;
-    hub.reusable += reusable >= 0;
-    cleanup_fd(&reusable);
-}
-
-/* A new server; its other end. */
-static int new_server(void)
-{
-    int pair[2];
-    struct client *server = calloc(1, sizeof *server);
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
-        abort();
-    server->in = BUF_INIT(64 * BIG);
-    server->fd = pair[0];
-    server->watch = (struct watch){.ready = client_ready, .arg = server, .fd = -1};
-    loop_watch(seen.loop, &server->watch, server->fd, EPOLLIN);
-    hub.servers[hub.count++] = server;
-    return pair[1];
-}
-
-static void on_taken(void *arg, struct http_taken_socket *socket)
-{
-    if (socket->fd < 0) {
-        close(hub.socket);
-        buf_free(&hub.forward.head);
-        return;
-    }
-    struct exchange_start start = {
-        .http = seen.server,
-        .client = socket->fd,
-        .rest = socket->rest,
-        .rest_size = socket->rest_size,
-        .server = hub.socket,
-        .reused = hub.reused,
-        .request = &hub.forward,
-        .events = {.upgraded = on_upgraded,
-                   .active = on_active,
-                   .failed = on_failed,
-                   .stale = on_stale,
-                   .done = on_done},
-    };
-    hub.exchange = exchange_new(hub.proxy, &start);
-}
-
-static bool early(void *arg, enum http_owner owner, const struct http_request *request)
-{
-    return strncmp(http_path(request), "/p/", 3) == 0;
-}
-
-static void handle_some(void *arg, struct http_request *request)
-{
-    if (strncmp(http_path(request), "/p/", 3) != 0) {
-        handle(OWNER_WORKER, request);
-        return;
-    }
-    struct edit_field add[] = {{"X-Added", "yes"}, {NULL, NULL}};
-    struct edit edit = {.path = span_of(http_path(request) + 2),
-                        .query = http_head(request)->query,
-                        .host = "localhost:8080",
-                        .token = hub.token,
-                        .add = add};
-    if (edit_request(request, &edit, &hub.forward) < 0) {
-        http_reply_text(request, 431, "text/plain", "too large");
-        return;
-    }
-    hub.socket = new_server();
-    http_take(request, on_taken, NULL);
-}
-
-static bool set_up_limited(const struct proxy_limits *limits)
-{
-    struct http_config with = config;
-    with.early = early;
-    with.handle[OWNER_WORKER] = handle_some;
-    memset(&hub, 0, sizeof hub);
-    if (!set_up_with(&http_limits_default, &with))
-        return false;
-    hub.proxy = proxy_new(seen.loop, limits);
-    return hub.proxy != NULL;
-}
-
-static bool set_up_proxy(void)
-{
-    return set_up_limited(&proxy_limits_default);
-}
-
-static void tear_down_proxy(void)
-{
-    proxy_free(hub.proxy);
-    for (int i = 0; i < hub.count; i++)
-        client_free(hub.servers[i]);
-    tear_down();
-}
-
-static bool has_server(void *arg)
-{
-    return hub.count >= *(int *)arg;
-}
-
-/* Waits for the n-th server, from 1, and for what it gets. */
-static struct client *server_gets(int n, const char *text)
-{
-    if (!run_until(has_server, &n))
-        return NULL;
-    return gets(hub.servers[n - 1], text, 1) ? hub.servers[n - 1] : NULL;
-}
-
-static void says(struct client *client, const char *text)
-{
-    client_send(client, text, strlen(text));
-}
-
-static bool is_done(void *arg)
-{
-    return hub.done >= *(int *)arg;
-}
-
-static void server_close(struct client *server)
-{
-    loop_unwatch(seen.loop, &server->watch);
-    close(server->fd);
-    server->fd = -1;
-}
+#include "proxy_hub.h"
 
 /* Requests. */
 
@@ -202,6 +31,26 @@ TEST connection_cannot_take_the_framing_away(void)
                                         "Content-Length: 3\r\n\r\nabc");
     struct client *server = server_gets(1, "abc");
     ASSERT(server && strstr(server->in.data, "Content-Length: 3\r\n"));
+    client_free(client);
+    tear_down_proxy();
+    PASS();
+}
+
+TEST connection_counts_however_often_it_is_sent(void)
+{
+    ASSERT(set_up_proxy());
+    struct client *client =
+        client_with("GET /p/a HTTP/1.1\r\n" HOST "Connection: X-One\r\nX-One: 1\r\nX-Two: 2\r\n"
+                    "Connection: close, X-Two\r\nX-Three: 3\r\n\r\n");
+    struct client *server = server_gets(1, "\r\n\r\n");
+    ASSERT(server);
+    ASSERT_STR_EQ("GET /a HTTP/1.1\r\nHost: localhost:8080\r\nX-Three: 3\r\nX-Added: yes\r\n\r\n",
+                  buf_text(&server->in));
+    says(server, "HTTP/1.1 200 OK\r\nConnection: X-One\r\nX-One: 1\r\nContent-Length: 0\r\n"
+                 "Connection: X-Two\r\nX-Two: 2\r\nX-Three: 3\r\n\r\n");
+    ASSERT(run_until(is_closed, client));
+    ASSERT_STR_EQ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Three: 3\r\nConnection: close\r\n\r\n",
+                  buf_text(&client->in));
     client_free(client);
     tear_down_proxy();
     PASS();
@@ -316,34 +165,6 @@ TEST http_1_0_clients_get_no_chunks(void)
 
 /* Answers. */
 
-/* One request, this answer, and whether it comes through exactly. */
-static const char *answer_of(const char *request, const char *answer, bool closes)
-{
-    static char text[4096];
-    int n = hub.count + 1, done = hub.done + 1;
-    struct client *client = client_with(request);
-    struct client *server = server_gets(n, "\r\n\r\n");
-    if (!server)
-        return "the server got nothing";
-    says(server, answer);
-    if (closes)
-        server_close(server);
-    if (!run_until(is_done, &done))
-        return "it was not done";
-    if (!closes)
-        client_send(client, GET("/html"), strlen(GET("/html")));
-    if (closes ? !run_until(is_closed, client) : !gets(client, "<p>hi</p>", 1))
-        return "the client's connection is not as it should be";
-    const char *next = closes ? NULL
-                              : strstr(buf_text(&client->in), "HTTP/1.1 200 OK\r\nContent-Type: "
-                                                              "text/html");
-    snprintf(text, sizeof text, "%s", buf_text(&client->in));
-    if (next)
-        text[next - client->in.data] = '\0';
-    client_free(client);
-    return text;
-}
-
 TEST answers_pass_as_they_are(void)
 {
     static const struct {
@@ -412,6 +233,7 @@ TEST hostile_answers_are_refused(void)
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: xchunked\r\n\r\n",
         "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
         "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "HTTP/1.1 103 Early Hints\r\nContent-Length: 9\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
         "HTTP/1.1 200 OK\r\nX: 1\r\n folded\r\n\r\n",
         "HTTP/1.1 200 OK\nContent-Length: 2\n\nhi",
         "HTTP/1.1 200 OK\r\nX: a\rb\r\n\r\n",
@@ -580,195 +402,6 @@ TEST an_answer_before_the_end_of_the_request_arrives(void)
     PASS();
 }
 
-/* Large bodies. */
-
-static bool has_bytes(void *arg)
-{
-    struct client *client = arg;
-    return client->in.size >= (size_t)client->times;
-}
-
-TEST a_reader_that_stops_stops_the_writer(void)
-{
-    ASSERT(set_up_proxy());
-    size_t size = 16 * BIG;
-    char *text = malloc(size);
-    memset(text, 'x', size);
-    int head = snprintf(text, 100, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", size);
-    text[head] = 'x';
-    struct client *client = client_with(GET("/p/a"));
-    struct client *server = server_gets(1, "\r\n\r\n");
-    ASSERT(server);
-    client->deaf = true;
-    loop_unwatch(seen.loop, &client->watch);
-    client_send(server, text, size);
-    for (int i = 0; i < 50; i++)
-        ASSERT(run_until(has_server, &(int){1}));
-    ASSERTm("the writer had to wait", server->out_size > BIG);
-    ASSERT(hub.exchange->client.out.size < 2 * SCRATCH_SIZE);
-    client->deaf = false;
-    loop_watch(seen.loop, &client->watch, client->fd, EPOLLIN);
-    client->times = (int)size;
-    ASSERT(run_until(has_bytes, client));
-    client_free(client);
-    free(text);
-    tear_down_proxy();
-    PASS();
-}
-
-TEST a_large_upload_arrives_whole(void)
-{
-    ASSERT(set_up_proxy());
-    size_t size = 8 * BIG;
-    char *text = malloc(size + 200);
-    int head =
-        snprintf(text, 200, "PUT /p/a HTTP/1.1\r\n" HOST "Content-Length: %zu\r\n\r\n", size);
-    for (size_t i = 0; i < size; i++)
-        text[(size_t)head + i] = (char)(i * 7 + i / 1000);
-    struct client *client = client_new();
-    client_send(client, text, (size_t)head + size);
-    struct client *server = server_gets(1, "\r\n\r\n");
-    ASSERT(server);
-    const char *body = strstr(server->in.data, "\r\n\r\n") + 4;
-    size_t before = (size_t)(body - server->in.data);
-    server->times = (int)(before + size);
-    ASSERT(run_until(has_bytes, server));
-    ASSERT_EQ(0, memcmp(server->in.data + before, text + head, size));
-    says(server, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-    ASSERT(gets(client, "200 OK", 1));
-    client_free(client);
-    free(text);
-    tear_down_proxy();
-    PASS();
-}
-
-/* Upgrades. */
-
-#define UPGRADE "GET /p/ws HTTP/1.1\r\n" HOST "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
-#define SWITCH                                                                                     \
-    "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
-
-TEST an_upgrade_becomes_a_tunnel(void)
-{
-    int one = 1;
-    ASSERT(set_up_proxy());
-    struct client *client = client_with(UPGRADE "first");
-    struct client *server = server_gets(1, "\r\n\r\n");
-    ASSERT(server);
-    ASSERT(strstr(server->in.data, "Connection: Upgrade\r\nUpgrade: websocket\r\n"));
-    ASSERT_FALSE(strstr(server->in.data, "first"));
-    says(server, SWITCH "hello");
-    ASSERT(gets(client, SWITCH "hello", 1));
-    ASSERT(gets(server, "first", 1));
-    says(client, "GET / HTTP/1.1\r\n\r\n");
-    ASSERT(gets(server, "firstGET / HTTP/1.1\r\n\r\n", 1));
-    ASSERT_EQ(1, hub.upgraded);
-    ASSERT(hub.active >= 2);
-    shutdown(client->fd, SHUT_WR);
-    ASSERT(run_until(is_closed, server));
-    ASSERT_EQ(3, send(server->fd, "end", 3, MSG_NOSIGNAL));
-    ASSERT(gets(client, "end", 1));
-    server_close(server);
-    ASSERT(run_until(is_closed, client));
-    ASSERT(run_until(is_done, &one));
-    client_free(client);
-    tear_down_proxy();
-    PASS();
-}
-
-TEST a_refused_upgrade_is_an_answer(void)
-{
-    ASSERT(set_up_proxy());
-    ASSERT_STR_EQ(
-        "HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\nno",
-        answer_of(UPGRADE, "HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\nno", false));
-    tear_down_proxy();
-    PASS();
-}
-
-TEST a_tunnel_ends_at_once_when_its_server_is_gone(void)
-{
-    int one = 1;
-    ASSERT(set_up_proxy());
-    struct client *client = client_with(UPGRADE);
-    struct client *server = server_gets(1, "\r\n\r\n");
-    ASSERT(server);
-    says(server, SWITCH);
-    ASSERT(gets(client, "101", 1));
-    exchange_gone(hub.exchange, "gone");
-    ASSERT(run_until(is_done, &one));
-    ASSERT(run_until(is_closed, client));
-    ASSERT_EQ(0, hub.failed);
-    client_free(client);
-    tear_down_proxy();
-    PASS();
-}
-
-TEST idle_tunnels_hold_little_memory(void)
-{
-    ASSERT(sizeof(struct exchange) < 1500);
-    PASS();
-}
-
-/* Kept connections. */
-
-TEST a_stale_connection_is_replaced(void)
-{
-    ASSERT(set_up_proxy());
-    hub.retry = hub.reused = true;
-    struct client *client = client_with(GET("/p/a"));
-    struct client *server = server_gets(1, "\r\n\r\n");
-    ASSERT(server);
-    server_close(server);
-    while (hub.stale == 0)
-        ASSERT(run_until(has_server, &(int){1}));
-    exchange_reconnect(hub.exchange, new_server());
-    server = server_gets(2, "GET /a HTTP/1.1\r\n");
-    ASSERT(server);
-    says(server, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
-    ASSERT(gets(client, "\r\n\r\nhi", 1));
-    ASSERT_EQ(0, hub.failed);
-    client_free(client);
-    tear_down_proxy();
-    PASS();
-}
-
-TEST a_request_with_a_body_is_not_sent_twice(void)
-{
-    ASSERT(set_up_proxy());
-    hub.retry = hub.reused = true;
-    const char *got =
-        answer_of("POST /p/a HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\nhi", "", true);
-    ASSERT_EQ(0, strncmp(got, "HTTP/1.1 500 ", 13));
-    ASSERT_EQ(0, hub.stale);
-    tear_down_proxy();
-    PASS();
-}
-
-static bool none_kept(void *arg)
-{
-    return hub.proxy->kept_count == 0;
-}
-
-TEST kept_connections_are_found_by_all_of_their_key(void)
-{
-    static const struct proxy_limits limits = {.stall_ms = 1000, .idle_ms = 50};
-    ASSERT(set_up_limited(&limits));
-    int fd = new_server();
-    kept_put(hub.proxy, &hub, 1, 8080, fd);
-    ASSERT_EQ(-1, kept_take(hub.proxy, &hub, 2, 8080));
-    ASSERT_EQ(-1, kept_take(hub.proxy, &hub, 1, 8081));
-    ASSERT_EQ(-1, kept_take(hub.proxy, &seen, 1, 8080));
-    ASSERT_EQ(fd, kept_take(hub.proxy, &hub, 1, 8080));
-    kept_put(hub.proxy, &hub, 1, 8080, fd);
-    ASSERT(run_until(none_kept, NULL));
-    kept_put(hub.proxy, &hub, 1, 8080, new_server());
-    says(hub.servers[1], "unasked");
-    ASSERT(run_until(none_kept, NULL));
-    tear_down_proxy();
-    PASS();
-}
-
 /* Fetches. */
 
 static struct {
@@ -829,6 +462,7 @@ SUITE(proxy)
 {
     RUN_TEST(a_request_arrives_with_its_edits);
     RUN_TEST(connection_cannot_take_the_framing_away);
+    RUN_TEST(connection_counts_however_often_it_is_sent);
     RUN_TEST(bodies_and_the_next_request_keep_apart);
     RUN_TEST(a_chunked_upload_passes_as_it_is);
     RUN_TEST(wrong_chunks_of_a_client_end_both);
@@ -845,15 +479,6 @@ SUITE(proxy)
     RUN_TEST(a_server_that_closes_without_an_answer_is_told);
     RUN_TEST(a_server_that_says_nothing_is_a_timeout);
     RUN_TEST(an_answer_before_the_end_of_the_request_arrives);
-    RUN_TEST(a_reader_that_stops_stops_the_writer);
-    RUN_TEST(a_large_upload_arrives_whole);
-    RUN_TEST(an_upgrade_becomes_a_tunnel);
-    RUN_TEST(a_refused_upgrade_is_an_answer);
-    RUN_TEST(a_tunnel_ends_at_once_when_its_server_is_gone);
-    RUN_TEST(idle_tunnels_hold_little_memory);
-    RUN_TEST(a_stale_connection_is_replaced);
-    RUN_TEST(a_request_with_a_body_is_not_sent_twice);
-    RUN_TEST(kept_connections_are_found_by_all_of_their_key);
     RUN_TEST(a_fetch_reads_every_kind_of_answer);
 }
 

@@ -53,10 +53,13 @@ static void on_next(void *arg)
     struct http_raw raw;
     hub.next++;
     bool read = http_raw_next(seen.server, exchange_client(hub.exchange), data, &head, &raw);
-    if (read && strcmp(raw.label, hub.label) == 0 && make_forward(&raw) == 0) {
+    bool same = read && strcmp(raw.label, hub.label) == 0 && make_forward(&raw) == 0;
+    if (same && (hub.forward.repeatable || exchange_is_fresh(hub.exchange))) {
         exchange_again(hub.exchange, &hub.forward);
         return;
     }
+    if (same)
+        buf_free(&hub.forward.head);
     hub.left++;
     raw.fd = exchange_leave(hub.exchange);
     if (read)
@@ -91,17 +94,22 @@ static void on_raw(void *arg, struct http_raw *raw)
     hub.exchange = exchange_new(hub.proxy, &start);
 }
 
-static bool set_up_raw(int idle_ms)
+static bool set_up_limited(int idle_ms, const struct http_limits *http)
 {
     struct http_config with = config;
     struct proxy_limits limits = proxy_limits_default;
     limits.idle_ms = idle_ms;
     with.raw = on_raw;
     memset(&hub, 0, sizeof hub);
-    if (!set_up_with(&http_limits_default, &with))
+    if (!set_up_with(http, &with))
         return false;
     hub.proxy = proxy_new(seen.loop, &limits);
     return hub.proxy != NULL;
+}
+
+static bool set_up_raw(int idle_ms)
+{
+    return set_up_limited(idle_ms, &http_limits_default);
 }
 
 static void tear_down_raw(void)
@@ -249,6 +257,29 @@ TEST a_server_that_closes_or_chatters_between_requests_is_dropped(void)
     PASS();
 }
 
+TEST what_must_not_be_sent_twice_does_not_go_to_a_server_that_closed(void)
+{
+    int one = 1;
+    ASSERT(set_up_raw(4000));
+    struct client *client = client_with(RAW("/1", "8080-x-y"));
+    struct client *server = server_gets(1, "\r\n\r\n", 1);
+    says(server, OK);
+    ASSERT(gets(client, "\r\n\r\nok", 1));
+    ASSERT(run_until(is_idle, &one));
+    /* Both at once, and the client is looked at first. */
+    says(client, "POST /2 HTTP/1.1\r\n" AT("8080-x-y") "Content-Length: 2\r\n\r\nhi");
+    loop_unwatch(seen.loop, &server->watch);
+    close(server->fd);
+    server->fd = -1;
+    server = server_gets(2, "\r\n\r\nhi", 1);
+    ASSERT(server);
+    says(server, OK);
+    ASSERT(gets(client, "\r\n\r\nok", 2));
+    client_free(client);
+    tear_down_raw();
+    PASS();
+}
+
 TEST an_answer_with_something_behind_it_is_the_last_of_its_connection(void)
 {
     int one = 1;
@@ -282,6 +313,37 @@ TEST an_idle_exchange_gives_its_client_back_to_the_door(void)
     says(client, GET("/html"));
     ASSERT(gets(client, "<p>hi</p>", 1));
     client_free(client);
+    tear_down_raw();
+    PASS();
+}
+
+TEST connections_between_requests_make_room_for_new_ones(void)
+{
+    enum { IDLE = 4 };
+    static const char rest[] = " HTTP/1.1\r\n" HOST "\r\n";
+    struct http_limits limits = http_limits_default;
+    struct client *idle[IDLE], *slow[2];
+    limits.waiting_max = IDLE;
+    ASSERT(set_up_limited(20, &limits));
+    for (int i = 0; i < IDLE; i++) {
+        int done = i + 1;
+        idle[i] = client_with(RAW("/1", "8080-x-y"));
+        struct client *server = server_gets(i + 1, "\r\n\r\n", 1);
+        ASSERT(server);
+        says(server, OK);
+        ASSERT(run_until(is_done, &done));
+    }
+    for (int i = 0; i < 2; i++) {
+        slow[i] = client_with("GET /html");
+        ASSERT(run_until(is_closed, idle[i])); /* the one that is idle longest */
+    }
+    for (int i = 0; i < 2; i++) {
+        says(slow[i], rest);
+        ASSERT(gets(slow[i], "<p>hi</p>", 1));
+        client_free(slow[i]);
+    }
+    for (int i = 0; i < IDLE; i++)
+        client_free(idle[i]);
     tear_down_raw();
     PASS();
 }
@@ -321,8 +383,10 @@ SUITE(raw)
     RUN_TEST(requests_that_come_at_once_are_answered_in_turn);
     RUN_TEST(another_owner_or_label_leaves_the_exchange);
     RUN_TEST(a_server_that_closes_or_chatters_between_requests_is_dropped);
+    RUN_TEST(what_must_not_be_sent_twice_does_not_go_to_a_server_that_closed);
     RUN_TEST(an_answer_with_something_behind_it_is_the_last_of_its_connection);
     RUN_TEST(an_idle_exchange_gives_its_client_back_to_the_door);
+    RUN_TEST(connections_between_requests_make_room_for_new_ones);
     RUN_TEST(a_client_that_leaves_while_idle_leaves_a_server_for_others);
     RUN_TEST(a_raw_answer_closes_the_connection);
 }

@@ -252,6 +252,11 @@ bool object_has_port(const struct object *object, int port)
     return false;
 }
 
+bool object_port_fault(const struct object *object)
+{
+    return false;
+}
+
 const char *object_id(const struct object *object)
 {
     return "";
