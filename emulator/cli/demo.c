@@ -1,7 +1,9 @@
 /* `sandpit demo`: lists the demos, plays one, or prints it for a shell. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -94,6 +96,30 @@ static int load(const char *wanted, struct demo *demo, char *source, size_t size
     return OPT_GO;
 }
 
+static bool on_path(const char *program)
+{
+    const char *path = getenv("PATH");
+    char file[PATH_MAX];
+    for (const char *at = path ? path : ""; *at; at += strspn(at, ":")) {
+        size_t size = strcspn(at, ":");
+        snprintf(file, sizeof file, "%.*s/%s", (int)size, at, program);
+        if (access(file, X_OK) == 0)
+            return true;
+        at += size;
+    }
+    return false;
+}
+
+/* Sandboxes have the programs of this machine, and no others. */
+static const char *missing(const struct demo *demo)
+{
+    for (size_t i = 0; i < demo->need_count; i++) {
+        if (!on_path(demo->needs[i]))
+            return demo->needs[i];
+    }
+    return NULL;
+}
+
 int cmd_demo(int argc, char **argv)
 {
     bool step = false, curl = false;
@@ -123,6 +149,11 @@ int cmd_demo(int argc, char **argv)
     if (code != OPT_GO)
         return code;
     name_of(source, name, sizeof name);
+    const char *program = curl ? NULL : missing(&demo);
+    if (program) {
+        fprintf(stderr, "sandpit demo: %s needs %s, which is not on this machine\n", name, program);
+        return 2;
+    }
     if (!curl)
         return demo_play(&demo, &(struct demo_play){.name = name, .source = source, .step = step});
     CLEANUP_BUF struct buf script = BUF_INIT(SCRIPT_BYTES_MAX);

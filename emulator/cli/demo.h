@@ -13,7 +13,7 @@
 #include "cli/client.h"
 
 enum { DEMO_CHECKS_MAX = 16, DEMO_SAVES_MAX = 4, DEMO_SHOWS_MAX = 8, DEMO_OPTIONS_MAX = 32 };
-enum { DEMO_FILES_MAX = 8, DEMO_BYTES_MAX = 1 << 20 };
+enum { DEMO_FILES_MAX = 8, DEMO_NEEDS_MAX = 8, DEMO_BYTES_MAX = 1 << 20 };
 
 enum demo_relation {
     DEMO_STATUS, /* the status is `status` */
@@ -71,6 +71,8 @@ struct demo {
     const char *title;
     const char *options[DEMO_OPTIONS_MAX];
     size_t option_count;
+    const char *needs[DEMO_NEEDS_MAX]; /* programs */
+    size_t need_count;
     struct demo_file files[DEMO_FILES_MAX];
     size_t file_count;
     struct demo_step *steps;

@@ -141,6 +141,21 @@ static int read_options(struct reader *reader, char *rest)
     return 0;
 }
 
+static int read_needs(struct reader *reader, char *rest)
+{
+    struct demo *demo = reader->demo;
+    if (demo->step_count)
+        return complain(reader, "what it needs comes before the story");
+    for (const char *word; (word = next_word(&rest));) {
+        if (strchr(word, '/') || strlen(word) > 64)
+            return complain(reader, "'%.64s' must be the plain name of a program", word);
+        if (demo->need_count == DEMO_NEEDS_MAX)
+            return complain(reader, "it needs more than %d programs", DEMO_NEEDS_MAX);
+        demo->needs[demo->need_count++] = word;
+    }
+    return 0;
+}
+
 /* One plain name: the files are written into a directory of the demo's own. */
 static int read_file(struct reader *reader, char *rest)
 {
@@ -324,7 +339,7 @@ static const struct row {
     {"options", read_options, false}, {"file", read_file, false},
     {"header", read_header, false},   {"clock", read_clock, false},
     {"expect", read_expect, false},   {"save", read_save, false},
-    {"show", read_show, false},
+    {"show", read_show, false},       {"needs", read_needs, false},
 };
 
 static const char *const methods[] = {"GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"};

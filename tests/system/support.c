@@ -505,6 +505,19 @@ int run_command(const struct emulator *emulator, const char *const *argv, char *
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+bool emulator_runs_as(unsigned uid)
+{
+    if (!uid)
+        return true;
+    const char *script = "test -x \"$0\"";
+    char number[16];
+    snprintf(number, sizeof number, "%u", uid);
+    const char *argv[] = {"setpriv", "--reuid", number, "--regid",      number, "--clear-groups",
+                          "sh",      "-c",      script, SANDPIT_BINARY, NULL};
+    struct emulator here = {.dir = "/", .run_root = "/"};
+    return run_command(&here, argv, NULL, NULL) == 0;
+}
+
 bool eventually(bool (*holds)(void *arg), void *arg, int ms)
 {
     long long end = now_ms() + ms;

@@ -32,6 +32,8 @@ void emulator_kill(struct emulator *emulator);
 void emulator_clean(struct emulator *emulator);
 /* Whether this machine can run containers as these tests need them; else the reason. */
 const char *emulator_missing(void);
+/* Whether that user can execute it: the build may be where others cannot go. 0: whoever we are. */
+bool emulator_runs_as(unsigned uid);
 
 struct reply {
     int status; /* 0 = no answer */

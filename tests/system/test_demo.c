@@ -119,6 +119,19 @@ TEST a_demo_that_is_wrong_fails_with_what_came(void)
     PASS();
 }
 
+TEST what_a_demo_needs_is_said_before_it_begins(void)
+{
+    CLEANUP_OUTPUT struct output a =
+        play("# Mine\nneeds sh no-such-program\nPOST /sandbox/own/exec [\"true\"]\n");
+    ASSERT_EQ(2, a.status);
+    ASSERT_STR_EQ("", a.out);
+    ASSERTm(keep(a.errors),
+            strstr(a.errors, "needs no-such-program, which is not on this machine"));
+    CLEANUP_OUTPUT struct output b = play("# Mine\nneeds sh\nPOST /sandbox/own/exec [\"true\"]\n");
+    ASSERT_EQm(keep(b.errors), 0, b.status);
+    PASS();
+}
+
 TEST mistakes_in_the_file_and_on_the_line_exit_2(void)
 {
     CLEANUP_OUTPUT struct output a = play("# Mine\n\nexpect 200\n");
@@ -191,6 +204,7 @@ SUITE(demo_suite)
     RUN_TEST(a_demo_of_your_own_is_played_from_its_file);
     RUN_TEST(the_example_of_the_page_is_true);
     RUN_TEST(a_demo_that_is_wrong_fails_with_what_came);
+    RUN_TEST(what_a_demo_needs_is_said_before_it_begins);
     RUN_TEST(mistakes_in_the_file_and_on_the_line_exit_2);
     RUN_TEST(steps_wait_for_a_key_and_the_end_of_input_is_one);
     RUN_TEST(curl_lines_can_be_pasted);

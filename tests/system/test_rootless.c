@@ -203,20 +203,6 @@ static const char *pretend_account(void)
     return NULL;
 }
 
-/* The build may be where other users cannot go. */
-static bool can_execute(unsigned uid)
-{
-    if (!uid)
-        return true;
-    const char *script = "test -x \"$0\"";
-    char number[16];
-    snprintf(number, sizeof number, "%u", uid);
-    const char *argv[] = {"setpriv", "--reuid", number, "--regid",      number, "--clear-groups",
-                          "sh",      "-c",      script, SANDPIT_BINARY, NULL};
-    struct emulator here = {.dir = "/", .run_root = "/"};
-    return run_command(&here, argv, NULL, NULL) == 0;
-}
-
 GREATEST_MAIN_DEFS();
 
 static void choose(bool with_subids, bool with_overlays)
@@ -235,7 +221,7 @@ int main(int argc, char **argv)
 {
     GREATEST_MAIN_BEGIN();
     emulator.uid = geteuid() == 0 ? NOBODYS_UID : 0;
-    if (!can_execute(emulator.uid)) {
+    if (!emulator_runs_as(emulator.uid)) {
         printf("SKIP rootless: another user cannot execute %s\n", SANDPIT_BINARY);
         return 77;
     }

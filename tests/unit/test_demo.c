@@ -86,6 +86,8 @@ TEST mistakes_are_told_with_file_and_line(void)
         {"# a\nclock advance soon\n", "story.demo:2: clock takes"},
         {"# a\nclock freeze 10m\n", "story.demo:2: clock takes"},
         {"# a\nGET /x\noptions --seed 1\n", "story.demo:3: options come before"},
+        {"# a\nGET /x\nneeds node\n", "story.demo:3: what it needs comes before"},
+        {"# a\nneeds git /bin/sh\n", "story.demo:2: '/bin/sh' must be the plain name"},
         {"# a\nfile a/b\n    x\n", "story.demo:2: 'a/b' must be a plain name"},
         {"# a\nfile ..\n    x\n", "story.demo:2: '..' must be a plain name"},
         {"# a\nfile a\n", "story.demo:2: the lines of the file must follow"},
