@@ -64,11 +64,11 @@ int send_all(int fd, const char *bytes, size_t size);
 /* Reads one answer with Content-Length or chunked body. */
 struct reply read_reply(int fd);
 
-/* How much more memory is fine: a sanitizer keeps what was freed for a while. */
+/* How much more memory and time is fine: a sanitizer keeps what was freed for a while. */
 #ifdef __SANITIZE_ADDRESS__
-enum { MEMORY_FACTOR = 10 };
+enum { MEMORY_FACTOR = 10, TIME_FACTOR = 10 };
 #else
-enum { MEMORY_FACTOR = 1 };
+enum { MEMORY_FACTOR = 1, TIME_FACTOR = 1 };
 #endif
 
 /* "a.b.0.c" in JSON; NULL when it is not there. */
