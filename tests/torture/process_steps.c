@@ -71,7 +71,9 @@ static const char *runs(const struct emulator *emulator, const struct reply *rep
     snprintf(body, sizeof body, "[\"%s\",\"out\",5000]", id);
     snprintf(expected, sizeof expected, "out %d", number);
     CLEANUP_REPLY struct reply waited = post(emulator, BOX "waitForLog", body);
-    if (strcmp(text_at(waited.json, "line"), expected) != 0)
+    const char *line = text_at(waited.json, "line");
+    /* Without memory for its output the log says how much is missing, in a line of its own. */
+    if (strcmp(line, expected) != 0 && !strstr(line, "bytes of older output dropped]"))
         return keep(waited.body ? waited.body : "its output should come");
     return strcmp(status_of(emulator, id), "running") == 0 ? NULL : "it should run";
 }
