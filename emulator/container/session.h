@@ -24,7 +24,6 @@ struct session {
     struct proc shell;
     int input, status, command; /* descriptors; see the recipe in shell.c */
     size_t command_size;        /* of what was last written to `command` */
-    int fed_size;               /* of what was last written to `input` */
     int told_number;            /* of the pair that the shell knows of */
     struct watch status_watch;
     char line[8]; /* of the status pipe, up to its newline */

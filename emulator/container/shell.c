@@ -70,8 +70,9 @@ static const char first_line[] =
     "__r='IFS= builtin read -r -d \"\" -u 9' "
     "__b='{ builtin eval \"$__w\";}</dev/null >/dev/null 2>&1 9<&-';"
     "__e(){ builtin echo .$?;};builtin readonly -f __e\n";
-static const char inline_line[] = "__w='%s';builtin eval \"$__q\"\n__e\n";
-static const char plain_line[] = "builtin eval \"$__r __w;$__q\"\n__e\n";
+#define TELL "__e\n"
+static const char inline_line[] = "__w='%s';builtin eval \"$__q\"\n" TELL;
+static const char plain_line[] = "builtin eval \"$__r __w;$__q\"\n" TELL;
 static const char wrapped_line[] =
     "__s=1;builtin eval \"$__r __c;$__r __w;$__q\"\nbuiltin echo .$__s\n";
 
@@ -131,7 +132,6 @@ static int write_line(struct session *session, const char *format, const char *c
         return -errno;
     session->primed = true;
     session->told_number = session->fifos.number;
-    session->fed_size = size;
     return 0;
 }
 
@@ -218,19 +218,21 @@ static void tell_exit(struct session *session, const struct rt_exit *how)
                    json_pack("{s:s,s:i}", "sessionId", session->id, "exitCode", how->code));
 }
 
-/* Whether the shell has read anything of the last command. */
-static bool has_read(const struct session *session)
+/* Whether the shell may have begun the last command: it has read the memfd, or the line with the
+ * command to its end. A first byte says nothing, since a read that waits takes what has come before
+ * it heeds SIGKILL. */
+static bool may_have_begun(const struct session *session)
 {
     int left = 0;
     if (!session->in_line)
         return lseek(session->command, 0, SEEK_CUR) != 0;
-    return ioctl(session->input, FIONREAD, &left) < 0 || left < session->fed_size;
+    return ioctl(session->input, FIONREAD, &left) < 0 || left < (int)sizeof TELL;
 }
 
-/* A command that the shell did not even read may run in another one. */
+/* A command that the shell did not begin may run in another one. */
 static bool take_back(struct session *session, struct job *job)
 {
-    if (!job || !job->kind->status || job->retried || !job->call || has_read(session))
+    if (!job || !job->kind->status || job->retried || !job->call || may_have_begun(session))
         return false;
     job->kind->release(job);
     session_requeue(session, job);
