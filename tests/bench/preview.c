@@ -299,7 +299,7 @@ static int run_round(struct bench *bench, const struct way *preview, const struc
 }
 
 static int run_bodies(struct bench *bench, const struct program *program, const struct way *preview,
-                      const struct way *bare, struct error *err)
+                      const struct way *bare, const struct way *nginx, struct error *err)
 {
     double before = 0, after = 0;
     int result = program_memory(program, "VmRSS", &before, err);
@@ -307,6 +307,8 @@ static int run_bodies(struct bench *bench, const struct program *program, const 
         result = run_body(bench, ROW_SERVER_BODY, bare, err);
         if (result == 0)
             result = run_body(bench, ROW_PREVIEW_BODY, preview, err);
+        if (result == 0 && nginx)
+            result = run_body(bench, ROW_NGINX_BODY, nginx, err);
     }
     if (result == 0)
         result = program_memory(program, "VmRSS", &after, err);
@@ -327,10 +329,10 @@ static int run_all(struct bench *bench, const struct program *program, int net, 
     int result = 0;
     for (int round = 0; result == 0 && round < bench->rounds; round++)
         result = run_round(bench, &preview, &bare, beside ? &nginx : NULL, err);
+    if (result == 0)
+        result = run_bodies(bench, program, &preview, &bare, beside ? &nginx : NULL, err);
     if (beside)
         stop_nginx(pid);
-    if (result == 0)
-        result = run_bodies(bench, program, &preview, &bare, err);
     return result < 0 ? result : run_sockets(bench, program, &preview, err);
 }
 

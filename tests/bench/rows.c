@@ -166,6 +166,7 @@ static const struct row table[ROW_COUNT] = {
                           1.43,
                           {ROW_SERVER_BODY}},
     [ROW_SERVER_BODY] = {"server_1g", "without the preview", "ms", NULL, NO_TARGET},
+    [ROW_NGINX_BODY] = {"nginx_1g", "with nginx", "ms", NULL, NO_TARGET},
     [ROW_PREVIEW_MEMORY] = {"preview_memory", "how much VmRSS grew over these", "KiB", "", MIB},
     [ROW_PREVIEW_SOCKETS] = {"preview_sockets", "RssAnon for 1,000 idle WebSockets", "KiB", "",
                              8 * MIB},
