@@ -279,9 +279,11 @@ TEST the_methods_of_the_sdk(void)
     CLEANUP_REPLY struct reply list = post(&emulator, "/sandbox/sdk/listProcesses", "[]");
     ASSERT_EQ(2, json_array_size(list.json));
     CLEANUP_REPLY struct reply alone = post(&emulator, "/sandbox/sdk/startProcess",
-                                            "[\"true\", {\"enableDefaultSession\": false}]");
+                                            "[\"true\", {\"enableDefaultSession\": false, \"processId\": \"t\"}]");
     ASSERT_EQ(200, alone.status);
     ASSERT_FALSE(at(alone.json, "sessionId"));
+    CLEANUP_REPLY struct reply over = post(&emulator, "/sandbox/sdk/waitForExit", "[\"t\"]");
+    ASSERT_STR_EQ("{\"exitCode\":0}", over.body);
     CLEANUP_REPLY struct reply one = post(&emulator, "/sandbox/sdk/getProcess", "[\"p\"]");
     ASSERT_STR_EQ("p", text_at(one.json, "id"));
     CLEANUP_REPLY struct reply none = post(&emulator, "/sandbox/sdk/getProcess", "[\"q\"]");
