@@ -278,8 +278,9 @@ TEST the_methods_of_the_sdk(void)
     ASSERT_STR_EQ("running", text_at(older.json, "status"));
     CLEANUP_REPLY struct reply list = post(&emulator, "/sandbox/sdk/listProcesses", "[]");
     ASSERT_EQ(2, json_array_size(list.json));
-    CLEANUP_REPLY struct reply alone = post(&emulator, "/sandbox/sdk/startProcess",
-                                            "[\"true\", {\"enableDefaultSession\": false, \"processId\": \"t\"}]");
+    CLEANUP_REPLY struct reply alone =
+        post(&emulator, "/sandbox/sdk/startProcess",
+             "[\"true\", {\"enableDefaultSession\": false, \"processId\": \"t\"}]");
     ASSERT_EQ(200, alone.status);
     ASSERT_FALSE(at(alone.json, "sessionId"));
     CLEANUP_REPLY struct reply over = post(&emulator, "/sandbox/sdk/waitForExit", "[\"t\"]");
