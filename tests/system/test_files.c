@@ -287,7 +287,7 @@ TEST a_read_stream_has_metadata_chunks_and_an_end(void)
         a.body);
     char value[64];
     ASSERT_STR_EQ("text/event-stream", header_of(&a, "Content-Type", value, sizeof value));
-    CLEANUP_REPLY struct reply prepare = shell("head -c 140000 /dev/urandom > /workspace/r.bin");
+    CLEANUP_REPLY struct reply prepare = shell("head -c 140000 /dev/zero > /workspace/r.bin");
     CLEANUP_REPLY struct reply b = face("/api/read/stream", "{\"path\":\"/workspace/r.bin\"}");
     int chunks = 0;
     for (const char *at_ = b.body; (at_ = strstr(at_, "\"type\":\"chunk\"")); at_++)
