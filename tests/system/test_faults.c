@@ -341,7 +341,7 @@ TEST a_container_that_ends_already_does_not_run_out_of_memory_as_well(void)
         post(&other, "/cdn-cgi/local/faults", "{\"on\": \"exec\", \"do\": \"oom\", \"ms\": 60000}");
     CLEANUP_REPLY struct reply used =
         post(&other, "/sandbox/late/exec?sleepAfter=30s",
-             "[\"(trap '' TERM; while :; do sleep 0.1; done) & true\"]");
+             "[\"trap '' TERM; (while :; do sleep 0.1; done) & trap - TERM\"]");
     ASSERT_EQ(200, used.status);
     CLEANUP_REPLY struct reply moved =
         post(&other, "/cdn-cgi/local/clock/advance", "{\"by\": \"10m\"}");
