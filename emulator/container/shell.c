@@ -226,7 +226,7 @@ static bool may_have_begun(const struct session *session)
     int left = 0;
     if (!session->in_line)
         return lseek(session->command, 0, SEEK_CUR) != 0;
-    return ioctl(session->input, FIONREAD, &left) < 0 || left < (int)sizeof TELL;
+    return ioctl(session->input, FIONREAD, &left) < 0 || left <= (int)strlen(TELL);
 }
 
 /* A command that the shell did not begin may run in another one. */
